@@ -1,0 +1,19 @@
+"""Many students (arms) trained at once against the teachers of their replicates, in one jit-compiled loop.
+
+    streams      named random streams from one seed
+    arms         which students there are, and how they are stacked
+    devices      which devices, and how replicates and batch lie on them
+    losses       kl and mse, per example
+    optimise     learning rates, schedules, optimisers by name
+    bank         teachers, students, and the two compiled programs: advance and evaluate
+    noise        the float32 noise floor of a loss
+    loop         chunks, evaluations, checkpoints, interruption
+    checkpoint   orbax folders
+"""
+
+from toydepth.bank.arms import Arm, make_arms
+from toydepth.bank.bank import Bank, make_bank
+from toydepth.bank.devices import Layout, prepare_devices
+from toydepth.bank.loop import Outcome, train
+
+__all__ = ["Arm", "Bank", "Layout", "Outcome", "make_arms", "make_bank", "prepare_devices", "train"]

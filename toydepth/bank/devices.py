@@ -1,0 +1,107 @@
+"""Which devices a job uses, and how replicates and batch lie on them."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from toydepth.config import TrainConfig
+from toydepth.errors import InputError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A mesh of replica x batch devices: replicates are spread over the one axis, each batch over the other."""
+
+    mesh: Mesh
+    replica: int
+    batch: int
+
+    @property
+    def count(self) -> int:
+        """How many devices are used."""
+        return self.replica * self.batch
+
+    @property
+    def platform(self) -> str:
+        """cpu, gpu or tpu."""
+        return self.mesh.devices.flat[0].platform
+
+    def describe(self) -> dict[str, Any]:
+        """Returns what the record keeps of the devices."""
+        kind = self.mesh.devices.flat[0].device_kind
+        described = {"platform": self.platform, "kind": kind, "count": self.count}
+        return described | {"replica": self.replica, "batch": self.batch}
+
+
+def prepare_devices(config: TrainConfig) -> Layout:
+    """Sets the platform and precision, and lays replicates and batch out on the devices.
+
+    On CPU each core becomes a device, which works better than one device with many threads: the dots are too small to
+    share. With device.count null, the largest number of devices that divides the work is used. Replicates are spread
+    first, as they need no communication; what is left shares the batch.
+
+    Raises:
+        InputError: for a platform or a number of devices that this machine does not have, or that does not divide
+            batch_size and eval.samples.
+    """
+    device = config.device
+    jax.config.update("jax_default_matmul_precision", device.precision)
+    if device.platform in ("auto", "cpu"):
+        _split_cpu(device.count)
+    devices = _find(None if device.platform == "auto" else device.platform)
+    if device.count is None:
+        count = next(n for n in range(len(devices), 0, -1) if not _misfit(config, n))
+    elif device.count > len(devices):
+        have = f"{len(devices)} {devices[0].platform} device{'s' * (len(devices) > 1)}"
+        raise InputError(f"device.count must be at most {len(devices)}, got {device.count}. This process has {have}.")
+    else:
+        count = device.count
+        if misfit := _misfit(config, count):
+            raise InputError(misfit)
+    replica, batch = _split(config.replicates, count)
+    mesh = jax.make_mesh((replica, batch), ("replica", "batch"), devices=devices[:count])
+    return Layout(mesh, replica, batch)
+
+
+def _split(replicates: int, count: int) -> tuple[int, int]:
+    replica = math.gcd(replicates, count)
+    return replica, count // replica
+
+
+def _misfit(config: TrainConfig, count: int) -> str:
+    """Returns why `count` devices do not divide the work, or nothing."""
+    _, batch = _split(config.replicates, count)
+    for key, value in (("batch_size", config.batch_size), ("eval.samples", config.eval.samples)):
+        if value % batch:
+            advice = f"Set device.count to a divisor of {value}, or change {key}."
+            return f"{key} must be divisible by the {batch} devices that share it, got {value}. {advice}"
+    return ""
+
+
+def _split_cpu(count: int | None) -> None:
+    """Asks for one CPU device a core; has no effect once the backend runs (later jobs of one process)."""
+    if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+        return
+    try:
+        jax.config.update("jax_num_cpu_devices", max(count or 0, len(os.sched_getaffinity(0))))
+    except RuntimeError:
+        return
+
+
+def _find(platform: str | None) -> list[jax.Device]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return jax.devices(platform)
+    except RuntimeError:
+        found = jax.default_backend()
+        raise InputError(
+            f"device.platform must be available, got {platform}. This process has {found}: set device={found} or auto."
+        ) from None

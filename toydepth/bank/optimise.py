@@ -1,0 +1,108 @@
+"""Learning rates by depth, schedules over training, and optimisers by their optax name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from optax import contrib
+
+from toydepth.config import TrainConfig
+from toydepth.errors import InputError, did_you_mean
+
+
+def schedule_shape(name: str, steps: int, decay_fraction: float, final_fraction: float) -> optax.Schedule:
+    """Returns the learning rate at an update, relative to its peak, for updates 0 ... steps - 1.
+
+    constant: 1. Otherwise 1 until the last decay_fraction of the steps, then a straight line (stable_then_linear) or
+    half a cosine (cosine) to final_fraction, which the last update has. Meaningful for any steps >= 1.
+
+    Example:
+        >>> shape = schedule_shape("stable_then_linear", 11, 0.5, 0.1)
+        >>> [round(float(shape(s)), 2) for s in (0, 5, 10)]
+        [1.0, 1.0, 0.1]
+    """
+    if name == "constant" or decay_fraction == 0 or steps == 1:
+        return optax.constant_schedule(1.0)
+    length = max(1, round(decay_fraction * (steps - 1)))
+    start = steps - 1 - length
+    if name == "stable_then_linear":
+        return optax.linear_schedule(1.0, final_fraction, length, start)
+    decay = optax.cosine_decay_schedule(1.0, length, final_fraction)
+    return optax.join_schedules([optax.constant_schedule(1.0), decay], [start])
+
+
+def peak_learning_rate(config: TrainConfig, depth: int) -> float:
+    """Returns learning_rate * learning_rate_factor / depth^depth_power; depth 0 counts as 1.
+
+    Example:
+        >>> peak_learning_rate(TrainConfig(learning_rate=0.01), 4)
+        0.005
+    """
+    optimizer = config.optimizer
+    return config.learning_rate * optimizer.learning_rate_factor * max(depth, 1) ** -optimizer.depth_power
+
+
+def make_schedule(config: TrainConfig, depth: int) -> optax.Schedule:
+    """Returns the learning rate of a depth at an update."""
+    schedule = config.schedule
+    shape = schedule_shape(schedule.name, config.steps, schedule.decay_fraction, schedule.final_fraction)
+    peak = peak_learning_rate(config, depth)
+    return lambda step: peak * shape(step)
+
+
+def learning_rates(config: TrainConfig, depth: int) -> np.ndarray:
+    """Returns the learning rate of every update, (steps,) float64; their running sum is tau."""
+    return np.asarray(jnp.broadcast_to(make_schedule(config, depth)(jnp.arange(config.steps)), config.steps), float)
+
+
+def optimizer_names() -> list[str]:
+    """Returns the names that optimizer.name accepts: functions of optax and optax.contrib with a learning rate."""
+    return sorted({name for module in (optax, contrib) for name in dir(module) if _is_optimizer(module, name)})
+
+
+def make_optimizer(config: TrainConfig, depth: int) -> optax.GradientTransformation:
+    """Builds the optimiser of one depth.
+
+    Raises:
+        InputError: for a name optax does not have, or options its function does not take.
+    """
+    name, options = config.optimizer.name, dict(config.optimizer.options)
+    known = optimizer_names()
+    if name not in known:
+        raise InputError(f"optimizer.name must be an optax optimiser, got {name}.{did_you_mean(name, known)}")
+    make: Callable[..., Any] = getattr(optax, name, None) or getattr(contrib, name)
+    accepted = [p for p in inspect.signature(make).parameters if p != "learning_rate"]
+    for option in options:
+        if option not in accepted:
+            hint = did_you_mean(option, accepted) or f" It takes {', '.join(accepted)}."
+            raise InputError(f"optimizer.options must be arguments of {name}, got {option}.{hint}")
+    if name == "muon":
+        options.setdefault("muon_weight_dimension_numbers", _matrices)
+    try:
+        return make(make_schedule(config, depth), **options)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"optimizer.options must suit {name}, got {options}. optax says: {error}") from error
+
+
+def _is_optimizer(module: Any, name: str) -> bool:
+    function = getattr(module, name)
+    if name.startswith("_") or not inspect.isfunction(function):
+        return False
+    parameters = list(inspect.signature(function).parameters)
+    return parameters[:1] == ["learning_rate"]
+
+
+def _matrices(params: Any) -> Any:
+    """Tells muon which axes of a stacked weight are the matrix; the layer axis is a batch, the rest is adam's."""
+
+    def numbers(path: Any, leaf: jax.Array) -> contrib.MuonDimensionNumbers | None:
+        name = path[-1].key
+        return contrib.MuonDimensionNumbers(leaf.ndim - 2, leaf.ndim - 1) if name in ("w1", "w2") else None
+
+    return jax.tree_util.tree_map_with_path(numbers, params)

@@ -1,0 +1,130 @@
+"""One update of every arm, and one batch of test losses: pure functions of arrays, run inside the compiled programs.
+
+Leading axes are always (replicate, temperature, init). The teacher is run once for each replicate; temperatures only
+divide its logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+
+from toydepth.bank.losses import log_probabilities, per_example_kl, per_example_mse
+from toydepth.net import Functional, Params
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is the same for every update: the networks, the loss, the optimisers of each depth, the decays."""
+
+    width: int
+    loss: str
+    learned_head: bool
+    temperatures: jax.Array
+    student_temperatures: jax.Array
+    data_key: jax.Array
+    teacher: Functional
+    students: dict[str, Functional]
+    optimizers: dict[str, optax.GradientTransformation]
+    decays: tuple[float, ...]
+
+    def targets(self, teacher: Params, head: jax.Array | None, x: jax.Array) -> jax.Array:
+        """One teacher's targets: (temperatures, width, batch) hidden states, or (temperatures, V, batch) log p."""
+        hidden = self.teacher.apply(teacher, x)
+        if self.loss == "mse":
+            return hidden[None]
+        return jax.vmap(lambda t: log_probabilities(hidden, head, t))(self.temperatures)
+
+    def losses(
+        self, depth: str, params: Params, head: jax.Array | None, target: jax.Array, temperature: jax.Array, x: jax.Array
+    ) -> jax.Array:
+        """One arm's losses, (batch,)."""
+        hidden = self.students[depth].apply(params, x)
+        if self.loss == "mse":
+            return per_example_mse(hidden, target)
+        head = params["head"] if self.learned_head else head
+        return per_example_kl(log_probabilities(hidden, head, temperature), target)
+
+
+def train_step(
+    problem: Problem, teachers: Params, heads: jax.Array | None, state: dict[str, Any], x: jax.Array, shards: int
+) -> dict[str, Any]:
+    """Returns the state after one update of every arm on the inputs x (width, batch / shards).
+
+    An arm whose loss or gradient is not finite keeps its weights from then on; the others do not notice.
+    """
+    targets = jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
+    gradients = {}
+    for depth, stack in state["depths"].items():
+
+        def mean_loss(params: Params, head: Any, target: jax.Array, temperature: jax.Array, depth: str = depth):
+            return jnp.mean(problem.losses(depth, params, head, target, temperature, x))
+
+        gradients[depth] = _over_arms(jax.value_and_grad(mean_loss), problem, stack["params"], heads, targets)
+    if shards > 1:
+        # One message for everything: what costs is the number of meetings of the devices, not the bytes.
+        flat, restore = ravel_pytree(gradients)
+        gradients = restore(jax.lax.pmean(flat, "batch"))
+    depths = {
+        depth: _update(problem.optimizers[depth], problem.decays, stack, *gradients[depth], state["step"])
+        for depth, stack in state["depths"].items()
+    }
+    return {"step": state["step"] + 1, "count": state["count"] + 1, "depths": depths}
+
+
+def evaluate_batch(problem: Problem, teachers: Params, heads: jax.Array | None, weights: Any, x: jax.Array) -> Any:
+    """Returns per-example losses on x (width, batch) for weights {depth: {name: params}}, (..., batch) each."""
+    targets = jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
+    result = {}
+    for depth, sets in weights.items():
+
+        def losses(params: Params, head: Any, target: jax.Array, temperature: jax.Array, depth: str = depth):
+            return problem.losses(depth, params, head, target, temperature, x)
+
+        result[depth] = {name: _over_arms(losses, problem, params, heads, targets) for name, params in sets.items()}
+    return result
+
+
+def _over_arms(function: Callable[..., Any], problem: Problem, params: Params, heads: Any, targets: jax.Array) -> Any:
+    inits = jax.vmap(function, in_axes=(0, None, None, None))
+    temperatures = jax.vmap(inits, in_axes=(0, None, 0, 0))
+    return jax.vmap(temperatures, in_axes=(0, 0, 0, None))(params, heads, targets, problem.student_temperatures)
+
+
+def _update(
+    optimizer: optax.GradientTransformation,
+    decays: tuple[float, ...],
+    stack: dict[str, Any],
+    loss: jax.Array,
+    gradient: Params,
+    step: jax.Array,
+) -> dict[str, Any]:
+    finite = jnp.isfinite(loss)
+    for leaf in jax.tree.leaves(gradient):
+        finite &= jnp.isfinite(leaf).all(axis=tuple(range(3, leaf.ndim)))
+    alive = stack["alive"] & finite
+    # The optimiser sees one arm at a time, so that one which mixes its weights (norms, matrices) mixes no arms.
+    each = jax.vmap(jax.vmap(jax.vmap(optimizer.update)))
+    updates, optimizer_state = each(gradient, stack["optimizer"], stack["params"])
+    params = optax.apply_updates(stack["params"], updates)
+    averages = tuple(
+        optax.incremental_update(params, average, 1 - decay)
+        for decay, average in zip(decays, stack["averages"], strict=True)
+    )
+
+    def keep(new: jax.Array, old: jax.Array) -> jax.Array:
+        return jnp.where(alive.reshape(alive.shape + (1,) * (new.ndim - 3)), new, old)
+
+    new = {"params": params, "optimizer": optimizer_state, "averages": averages}
+    old = {name: stack[name] for name in new}
+    return jax.tree.map(keep, new, old) | {
+        "loss_sum": stack["loss_sum"] + jnp.where(alive, loss, 0.0),
+        "alive": alive,
+        "first_bad": jnp.where(stack["alive"] & ~alive, step + 1, stack["first_bad"]),
+    }

@@ -1,0 +1,32 @@
+"""What makes two configurations the same experiment: a plain dict, and a hash of what shapes the numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+from toydepth.config.root import TrainConfig
+
+# These change where results go and how often they are saved, never a number in them.
+_NOT_IDENTITY = ("tracker", "checkpoint", "resume")
+
+
+def to_dict(config: TrainConfig) -> dict[str, Any]:
+    """Returns the configuration as plain dicts, lists and values, ready for yaml and JSON."""
+    return json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def config_hash(config: TrainConfig) -> str:
+    """Returns 12 hex digits that agree exactly when two configurations give the same numbers on one machine.
+
+    Example:
+        >>> from toydepth.config import CheckpointConfig
+        >>> config_hash(TrainConfig()) == config_hash(TrainConfig(checkpoint=CheckpointConfig(every_seconds=5)))
+        True
+        >>> config_hash(TrainConfig()) == config_hash(TrainConfig(seed=1))
+        False
+    """
+    content = {key: value for key, value in to_dict(config).items() if key not in _NOT_IDENTITY}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]

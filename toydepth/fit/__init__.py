@@ -1,0 +1,26 @@
+"""Fits: how the loss falls with depth, with intervals and caveats, from arrays or from the curves of runs.
+
+    fit_depth_exponent   losses and depths -> alpha in L = c (depth - offset)^-alpha (+ L0)
+    fit_drift            alpha along training -> whether it still moves
+    fit_curves           the curves of one or many runs -> a table of exponents
+
+numpy, scipy and pandas only: what a run leaves behind can be fitted where there is no jax.
+"""
+
+from toydepth.fit.curves import fit_curves
+from toydepth.fit.depth import fit_depth_exponent
+from toydepth.fit.depth_fit import DepthFit
+from toydepth.fit.drift import Drift, fit_drift
+from toydepth.fit.points import LeftOut
+from toydepth.fit.table import DepthExponent, FitTable
+
+__all__ = [
+    "DepthExponent",
+    "DepthFit",
+    "Drift",
+    "FitTable",
+    "LeftOut",
+    "fit_curves",
+    "fit_depth_exponent",
+    "fit_drift",
+]

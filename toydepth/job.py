@@ -1,0 +1,263 @@
+"""One job, from a checked configuration to everything that a run leaves behind."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from rich.console import Console
+
+from toydepth.bank import Bank, Outcome, make_bank, prepare_devices, train
+from toydepth.bank.checkpoint import Checkpoints
+from toydepth.bank.noise import measure_noise_floor
+from toydepth.bank.story import Story
+from toydepth.config import TrainConfig, config_hash, to_dict
+from toydepth.errors import InputError
+from toydepth.fit import FitTable, fit_curves
+from toydepth.report import print_table, write_figures
+from toydepth.runs import (
+    ProgressLine,
+    RunRecord,
+    SafeTracker,
+    TrackedRun,
+    average_columns,
+    claim_folder,
+    find_git,
+    find_versions,
+    make_curves,
+    make_tracker,
+    read_curves,
+    utc_now,
+    write_curves,
+    write_fit,
+)
+
+
+@dataclass
+class Finished:
+    """A job that ended: its folder, how (record.status), the fits (None where nothing can be fitted), and the signal."""
+
+    folder: Path
+    status: str
+    table: FitTable | None
+    why_no_fit: str = ""
+    signal: int | None = None
+
+
+def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Console) -> Finished:
+    """Trains the bank of `config` in `folder`, and writes record, curves, fit and figures there.
+
+    A folder that holds a complete run of the same config is read, not run again. An interrupted one goes on.
+
+    Args:
+        config: checked.
+        folder: the run's own.
+        overrides: as typed, for the record.
+        console: where a person reads; warnings and the table go there.
+
+    Raises:
+        InputError: before anything is compiled, for a folder, a device or an optimiser that cannot be used.
+    """
+    started = time.monotonic()
+    warnings = config.warnings()
+    digest = config_hash(config)
+    earlier = claim_folder(folder, digest)
+    if earlier and earlier.status in ("complete", "diverged"):
+        return _read_again(config, folder, earlier, console)
+    layout = prepare_devices(config)
+    bank = make_bank(config, layout)
+    tracker = make_tracker(config.tracker.name, project=config.tracker.project, mode=config.tracker.mode)
+    for warning in warnings:
+        console.print(f"warning: {warning}", style="yellow", highlight=False)
+    record = RunRecord(
+        experiment=config.name,
+        config=to_dict(config),
+        config_hash=digest,
+        overrides=overrides,
+        versions=find_versions(),
+        git=find_git(),
+        device=layout.describe(),
+        precision=config.device.precision,
+        seeds={"seed": config.seed, "teacher": config.teacher_seed},
+        started=earlier.started if earlier else utc_now(),
+        segments=earlier.segments if earlier else [],
+        warnings=warnings,
+    )
+    (folder / "config.yaml").write_text(yaml.safe_dump(to_dict(config), sort_keys=False))
+    floors = measure_noise_floor(bank)
+    record.noise_floor = _describe_floors(config, floors)
+    record.write(folder)
+    checkpoints = Checkpoints(folder / "checkpoints", digest)
+    outcome = _train(bank, checkpoints, floors, folder, tracker, console)
+    # The tracker, like the terminal, only watches: everything below is written from memory.
+    curves = make_job_curves(bank, outcome.story, floors)
+    write_curves(folder, curves)
+    _fill_record(record, bank, outcome, time.monotonic() - started, earlier)
+    finished = _report(folder, curves, outcome.status, console)
+    finished.signal = outcome.signal
+    _finish_tracker(tracker, finished, outcome)
+    record.warnings += tracker.warnings
+    record.write(folder)
+    if tracker.where:
+        console.print(f"tracker: {tracker.where}", highlight=False, soft_wrap=True)
+    return finished
+
+
+def make_job_curves(bank: Bank, story: Story, floors: np.ndarray) -> pd.DataFrame:
+    """Returns the curves table of a run so far; columns: `toydepth.runs.CURVE_COLUMNS`."""
+    config = bank.config
+    decays = config.average.decays
+    labels = {
+        "experiment": config.name,
+        "teacher": config.teacher.kind,
+        "rho": config.teacher.rho,
+        "teacher_depth": config.teacher.depth,
+        "width": config.width,
+        "vocabulary": config.vocabulary if config.loss.name == "kl" else 0,
+        "loss": config.loss.name,
+        "head": config.student.head,
+    }
+    arms = []
+    for index, arm in enumerate(bank.arms):
+        which = config.target.temperatures.index(arm.temperature) if arm.temperature is not None else 0
+        arms.append(
+            {
+                "arm": index,
+                "depth": arm.depth,
+                "mlp_evaluations": arm.mlp_evaluations,
+                "temperature": arm.temperature,
+                "init": arm.init,
+                "block": arm.block,
+                "replicate": arm.replicate,
+                "teacher_seed": config.teacher_seed,
+                "average_decay": decays[0] if decays else None,
+                "noise_floor": floors[arm.replicate, which],
+                "diverged": index in story.diverged,
+            }
+        )
+    names = {"test_loss": "test_loss", "standard_error": "standard_error"}
+    names |= {name: name for name in ("step", "samples", "tau", "learning_rate", "train_loss")}
+    for index, decay in enumerate(decays):
+        loss, error = average_columns(decay) if index else ("test_loss_average", "standard_error_average")
+        names |= {f"test_loss/{decay}": loss, f"standard_error/{decay}": error}
+    series = {column: np.array(story.series[name], float) for name, column in names.items()}
+    series |= {name: np.array(story.series[name], int) for name in ("step", "samples")}
+    return make_curves(labels, arms, series)
+
+
+def _train(
+    bank: Bank, checkpoints: Checkpoints, floors: np.ndarray, folder: Path, tracker: SafeTracker, console: Console
+) -> Outcome:
+    config = bank.config
+    depths = {depth: [i for i, arm in enumerate(bank.arms) if arm.depth == depth] for depth in config.student.depths}
+
+    def on_evaluation(story: Story) -> None:
+        tracker.log(_metrics(bank, story, floors), story.last_step)
+
+    with ProgressLine(config.steps) as progress:
+
+        def on_chunk(step: int, losses: np.ndarray) -> None:
+            with np.errstate(all="ignore"):
+                progress.update(step, {depth: float(np.mean(losses[arms])) for depth, arms in depths.items()})
+
+        def on_start(step: int) -> None:
+            name = f"{config.name}/{folder.name}"
+            group, tags = config.name, tuple(config.tracker.tags)
+            resumed = step if step else None
+            tracker.start(TrackedRun(folder, name, group, tags, to_dict(config), resumed))
+            if step:
+                console.print(f"going on from step {step} of {config.steps}", highlight=False)
+
+        hooks: Any = {"on_start": on_start, "on_evaluation": on_evaluation, "on_chunk": on_chunk}
+        return train(bank, checkpoints, resume=config.resume, **hooks)
+
+
+def _metrics(bank: Bank, story: Story, floors: np.ndarray) -> dict[str, float]:
+    """What a tracker is told at an evaluation: the mean test loss of each kind of arm, and alpha of each group."""
+    latest = make_job_curves(bank, story, floors)
+    now = latest[latest["step"] == story.last_step]
+    keys = [k for k in ("depth", "temperature", "init") if now[k].nunique(dropna=False) > 1 or k == "depth"]
+    metrics = {}
+    for column, prefix in (("test_loss", "test_loss"), ("test_loss_average", "test_loss_average")):
+        for values, group in now.groupby(keys, dropna=False):
+            name = ",".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
+            if np.isfinite(mean := group[column].mean()):
+                metrics[f"{prefix}/{name}"] = float(mean)
+    for row in _fit(now)[0].rows if len(now) and _fit(now)[0] else []:
+        metrics[_alpha_name(row)] = row.alpha
+    return metrics
+
+
+def _alpha_name(row: Any) -> str:
+    temperature = "" if np.isnan(row.temperature) else f",temperature={row.temperature:g}"
+    return f"alpha_ell/{row.weights},init={row.init}{temperature}"
+
+
+def _fit(curves: pd.DataFrame, **options: Any) -> tuple[Any, str]:
+    try:
+        return fit_curves(curves, **options), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def _report(folder: Path, curves: pd.DataFrame, status: str, console: Console) -> Finished:
+    """Fits, writes fit.json and figures, and prints the table."""
+    table, why = _fit(curves, all_steps=True) if len(curves) else (None, "no arm has a finite loss")
+    write_fit(folder, table.to_dict() if table else {"rows": [], "refused": [{"reason": why}]})
+    figures = write_figures(curves, table, folder / "figures") if len(curves) else None
+    if table:
+        print_table(table, console)
+    else:
+        console.print(f"no fit: {why}", highlight=False)
+    console.print(f"{status}: {folder}", highlight=False, soft_wrap=True)
+    if figures and figures.paths:
+        console.print(f"figures: {folder / 'figures'}", highlight=False, soft_wrap=True)
+    return Finished(folder, status, table, why)
+
+
+def _read_again(config: TrainConfig, folder: Path, record: RunRecord, console: Console) -> Finished:
+    if not config.resume:
+        raise InputError(
+            f"resume must be true for a folder that holds a finished run, got false for {folder}. "
+            "Choose another hydra.run.dir, or move the folder away."
+        )
+    console.print(f"{folder} holds this run already ({record.status}): read, not run again", highlight=False)
+    return _report(folder, read_curves(folder), record.status, console)
+
+
+def _describe_floors(config: TrainConfig, floors: np.ndarray) -> list[dict[str, Any]]:
+    temperatures = config.target.temperatures if config.loss.name == "kl" else (None,)
+    return [
+        {"loss": config.loss.name, "temperature": temperature, "replicate": replicate, "floor": float(floors[replicate, i])}
+        for replicate in range(config.replicates)
+        for i, temperature in enumerate(temperatures)
+    ]
+
+
+def _fill_record(record: RunRecord, bank: Bank, outcome: Outcome, seconds: float, earlier: RunRecord | None) -> None:
+    record.status = outcome.status
+    record.steps_done = outcome.step
+    record.wall_seconds = seconds + (earlier.wall_seconds if earlier else 0.0)
+    record.steps_per_second = outcome.steps_per_second
+    record.diverged = [{"arm": bank.arms[arm].name, **where} for arm, where in sorted(outcome.story.diverged.items())]
+    segment = {"started": utc_now(), "from_step": outcome.from_step, "to_step": outcome.step, "seconds": seconds}
+    record.segments = [*record.segments, segment | {"device_count": bank.layout.count}]
+    counts = {s["device_count"] for s in record.segments}
+    if len(counts) > 1:
+        record.warnings.append(f"segments ran on {sorted(counts)} devices: not bitwise what one of them would give")
+
+
+def _finish_tracker(tracker: SafeTracker, finished: Finished, outcome: Outcome) -> None:
+    for path in sorted((finished.folder / "figures").glob("*.png")):
+        tracker.image(path.stem, path, outcome.step)
+    summary: dict[str, Any] = {"status": finished.status, "steps_done": outcome.step}
+    for row in finished.table.last if finished.table else []:
+        name = _alpha_name(row)
+        summary |= {name: row.alpha, f"{name},low": row.low, f"{name},high": row.high}
+    tracker.summary(summary)
+    tracker.finish(finished.status)

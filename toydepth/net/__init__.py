@@ -1,0 +1,30 @@
+"""The residual network of the toy model: blocks, teachers and students, as flax modules.
+
+Everything works features first, `(width, batch)`: the batch is the long, contiguous axis, which vector units like.
+Defined in docs/notation.md; nothing here knows about losses, optimisers or configuration files.
+"""
+
+from toydepth.net.functional import Functional, Params, functional, parameters
+from toydepth.net.residual import Block, LayerStack, MidpointBlock, Mlp, Network, TiedStack, make_block, rms
+from toydepth.net.student import make_euler_student, make_student
+from toydepth.net.teacher import TEACHER_KINDS, make_head, make_teacher
+
+__all__ = [
+    "TEACHER_KINDS",
+    "Block",
+    "Functional",
+    "LayerStack",
+    "MidpointBlock",
+    "Mlp",
+    "Network",
+    "Params",
+    "TiedStack",
+    "functional",
+    "make_block",
+    "make_euler_student",
+    "make_head",
+    "make_student",
+    "make_teacher",
+    "parameters",
+    "rms",
+]

@@ -1,0 +1,44 @@
+"""Runs: what a run leaves behind, and how it is read again.
+
+    claim_folder                 a folder of its own for each config
+    RunRecord, read_record       record.json: what ran, on what, how long, how it ended
+    make_curves, read_curves     curves.parquet: one row an arm and evaluation
+    load_runs                    the curves of many runs as one table
+    make_tracker                 W&B, JSON lines or nothing, while the run goes
+    ProgressLine                 one line at the terminal
+
+numpy and pandas only: what a run leaves behind can be read where there is no jax.
+"""
+
+from toydepth.runs.columns import CURVE_COLUMNS, average_columns, find_decays
+from toydepth.runs.curves import make_curves, read_curves, write_curves
+from toydepth.runs.environment import find_git, find_versions, utc_now
+from toydepth.runs.fitted import write_fit
+from toydepth.runs.folder import claim_folder
+from toydepth.runs.load import load_runs
+from toydepth.runs.progress import ProgressLine
+from toydepth.runs.record import SCHEMA_VERSION, RunRecord, read_record
+from toydepth.runs.trackers import SafeTracker, TrackedRun, Tracker, make_tracker
+
+__all__ = [
+    "CURVE_COLUMNS",
+    "SCHEMA_VERSION",
+    "ProgressLine",
+    "RunRecord",
+    "SafeTracker",
+    "TrackedRun",
+    "Tracker",
+    "average_columns",
+    "claim_folder",
+    "find_decays",
+    "find_git",
+    "find_versions",
+    "load_runs",
+    "make_curves",
+    "make_tracker",
+    "read_curves",
+    "read_record",
+    "utc_now",
+    "write_curves",
+    "write_fit",
+]

@@ -1,0 +1,104 @@
+"""The curves of many runs as one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from toydepth.errors import InputError, did_you_mean
+from toydepth.runs.curves import read_curves
+from toydepth.runs.record import RECORD_FILE, read_record
+
+# Large folders with thousands of files and no run in them.
+_NEVER_SEARCHED = {"checkpoints", "wandb", "figures", ".git", ".hydra"}
+_UNFINISHED = ("running", "interrupted")
+
+
+def load_runs(paths: str | Path | Iterable[str | Path], *, allow_unfinished: bool = False) -> pd.DataFrame:
+    """Reads the curves of one or many runs into one table; runs that differ in their seed are simply replicates.
+
+    Args:
+        paths: run folders, or folders that hold run folders at any depth (those of a multirun). A run that is reached
+            twice counts once.
+        allow_unfinished: read runs that are still running or were interrupted as well.
+
+    Returns:
+        DataFrame: the columns of `CURVE_COLUMNS` after a first one, `run`, the folder as given. `attrs["skipped"]`
+        lists {run, reason} for each run that was left out.
+
+    Raises:
+        InputError: for a path that does not exist, or where no run is left.
+
+    Example:
+        >>> load_runs("no/such/run")
+        Traceback (most recent call last):
+        ...
+        toydepth.errors.InputError: paths must exist, got no/such/run. Give the folder of a run, or of many.
+    """
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    tables: list[pd.DataFrame] = []
+    skipped: list[dict[str, str]] = []
+    seen: set[Path] = set()
+    for path in map(Path, given):
+        if not path.exists():
+            advice = f"Give the folder of a run, or of many.{_near(path)}"
+            raise InputError(f"paths must exist, got {path}. {advice}")
+        folders = list(_run_folders(path))
+        if not folders:
+            skipped.append({"run": str(path), "reason": f"no {RECORD_FILE} in it"})
+        for folder in folders:
+            if folder.resolve() in seen:
+                continue
+            seen.add(folder.resolve())
+            try:
+                table = _load(folder, allow_unfinished)
+            except InputError as error:
+                skipped.append({"run": str(folder), "reason": str(error)})
+            else:
+                tables.append(table)
+    if not tables:
+        raise InputError(f"paths must hold at least one finished run, got none{_why(skipped)}.{_advice(skipped)}")
+    runs = pd.concat(tables, ignore_index=True)
+    runs.attrs["skipped"] = skipped
+    return runs
+
+
+def _run_folders(path: Path) -> Iterator[Path]:
+    for folder, inner, files in os.walk(path):
+        if RECORD_FILE in files:
+            yield Path(folder)
+            inner.clear()  # a run holds no other runs
+        inner[:] = sorted(name for name in inner if name not in _NEVER_SEARCHED)
+
+
+def _load(folder: Path, allow_unfinished: bool) -> pd.DataFrame:
+    status = read_record(folder).status
+    if status in _UNFINISHED and not allow_unfinished:
+        raise InputError(f"status is {status}")
+    curves = read_curves(folder)
+    curves.insert(0, "run", pd.Series([str(folder)] * len(curves), dtype="str", index=curves.index))
+    return curves
+
+
+def _near(path: Path) -> str:
+    # The first part that is missing is the one mistyped; what lies below it cannot be looked up.
+    missing = next((part for part in reversed([path, *path.parents]) if not part.exists()), path)
+    try:
+        return did_you_mean(missing.name, os.listdir(missing.parent))
+    except OSError:
+        return ""
+
+
+def _why(skipped: list[dict[str, str]]) -> str:
+    reasons = "; ".join(f"{entry['run']}: {entry['reason'].rstrip('.')}" for entry in skipped[:3])
+    more = f"; and {len(skipped) - 3} more" if len(skipped) > 3 else ""
+    return f" ({reasons}{more})" if skipped else ""
+
+
+def _advice(skipped: list[dict[str, str]]) -> str:
+    if any(entry["reason"].startswith("status is") for entry in skipped):
+        return " Give allow_unfinished=True to read runs as they stand."
+    return " Give the folder of a run that has ended."

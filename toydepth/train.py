@@ -1,0 +1,113 @@
+"""The training command: hydra composes, the config is checked, one job runs, the exit code says how it ended.
+
+    python -m toydepth.train +experiment=tied
+    python -m toydepth.train -m +experiment=tied student.depths=3,4,6,8
+
+Exit codes: 0 complete; 1 a failure of ours; 2 an input that cannot be used; 3 every arm diverged; 130 or 143 after
+SIGINT or SIGTERM, with a checkpoint from which the same command goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from toydepth.config import TrainConfig, conf_dir, register
+from toydepth.config.messages import explain
+from toydepth.errors import InputError, RunError
+
+_EXIT = {"complete": 0, "diverged": 3}
+
+
+class _Jobs:
+    """What the jobs of this process did, for the exit code and --json."""
+
+    def __init__(self, as_json: bool):
+        self.console = Console(stderr=as_json)
+        self.finished: list[dict[str, Any]] = []
+        self.codes: list[int] = []
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command with hydra's arguments, and `--json` besides; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in arguments
+    jobs = _Jobs(as_json)
+    register()
+
+    def task(node: DictConfig) -> None:
+        _run_one(node, jobs)
+
+    command = hydra.main(version_base="1.3", config_path=conf_dir(), config_name="train")(task)
+    before = sys.argv
+    sys.argv = ["toydepth train", *[a for a in arguments if a != "--json"]]
+    # Hydra prints its own errors over several lines and always exits with 1, unless it is asked for the whole error.
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    try:
+        command()
+    except (_Stop, KeyboardInterrupt) as stop:
+        jobs.codes.append(stop.code if isinstance(stop, _Stop) else 130)
+    except InputError as error:
+        return _complain(error, InputError.exit_code)
+    except Exception as error:
+        message = explain(error, TrainConfig)
+        if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):
+            raise
+        return _complain(message, InputError.exit_code)
+    finally:
+        sys.argv = before
+    if as_json and (jobs.finished or jobs.codes):
+        rows = [job | {"fits": []} if job["fits"] is None else job for job in jobs.finished]
+        print(json.dumps(rows, allow_nan=False))
+    return max(jobs.codes, default=0)
+
+
+class _Stop(Exception):
+    """Ends a multirun after a signal; the jobs that were to follow are not begun."""
+
+    def __init__(self, code: int):
+        super().__init__(f"stopped by a signal, exit code {code}")
+        self.code = code
+
+
+def _run_one(node: DictConfig, jobs: _Jobs) -> None:
+    """Runs one job of this process. A job that fails is said at once and does not keep the next from running."""
+    run = HydraConfig.get()
+    try:
+        config = OmegaConf.to_object(node)
+        assert isinstance(config, TrainConfig)
+        # Imported here: a mistyped key is answered before jax is.
+        from toydepth.job import run_job
+
+        done = run_job(config, Path(run.runtime.output_dir), list(run.overrides.task), jobs.console)
+    except (InputError, RunError) as error:
+        jobs.codes.append(_complain(error, error.exit_code))
+        return
+    except Exception as error:
+        message = explain(error, TrainConfig)
+        if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):
+            raise
+        jobs.codes.append(_complain(message, InputError.exit_code))
+        return
+    fits = [row.to_dict() for row in done.table.last] if done.table else None
+    jobs.finished.append({"run": str(done.folder), "status": done.status, "fits": fits, "why_no_fit": done.why_no_fit})
+    if done.signal:
+        raise _Stop(128 + done.signal)
+    jobs.codes.append(_EXIT[done.status])
+
+
+def _complain(error: object, code: int) -> int:
+    print(f"toydepth train: {error}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
