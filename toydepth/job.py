@@ -40,7 +40,7 @@ from toydepth.runs import (
 
 @dataclass
 class Finished:
-    """A job that ended: its folder, how (record.status), the fits (None where nothing can be fitted), and the signal."""
+    """A job that ended: its folder, how (record.status), the fits (None where nothing can be fitted), the signal."""
 
     folder: Path
     status: str
@@ -233,7 +233,12 @@ def _read_again(config: TrainConfig, folder: Path, record: RunRecord, console: C
 def _describe_floors(config: TrainConfig, floors: np.ndarray) -> list[dict[str, Any]]:
     temperatures = config.target.temperatures if config.loss.name == "kl" else (None,)
     return [
-        {"loss": config.loss.name, "temperature": temperature, "replicate": replicate, "floor": float(floors[replicate, i])}
+        {
+            "loss": config.loss.name,
+            "temperature": temperature,
+            "replicate": replicate,
+            "floor": float(floors[replicate, i]),
+        }
         for replicate in range(config.replicates)
         for i, temperature in enumerate(temperatures)
     ]

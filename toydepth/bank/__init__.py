@@ -9,6 +9,8 @@
     noise        the float32 noise floor of a loss
     loop         chunks, evaluations, checkpoints, interruption
     checkpoint   orbax folders
+
+Arms share every batch; the teacher of a replicate runs once a batch, whatever the number of arms.
 """
 
 from toydepth.bank.arms import Arm, make_arms

@@ -205,9 +205,7 @@ def _make_students(
 
     def from_zero(key: jax.Array) -> dict[str, Params]:
         # Layers are drawn one by one from the key, so the deepest student holds the draws of all.
-        deepest = parameters(
-            make_student(max(depths), width=config.width, key=key, block=block, vocabulary=vocabulary)
-        )
+        deepest = parameters(make_student(max(depths), width=config.width, key=key, block=block, vocabulary=vocabulary))
         cut = lambda depth: jax.tree.map(lambda leaf: leaf[:depth], deepest["stack"])  # noqa: E731
         return {str(depth): deepest | {"stack": cut(depth)} for depth in depths}
 
@@ -238,7 +236,9 @@ def _initial_stack(config: TrainConfig, optimizer: optax.GradientTransformation,
     }
 
 
-def _make_problem(config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation]) -> Problem:
+def _make_problem(
+    config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation]
+) -> Problem:
     temperatures = config.target.temperatures
     key = jax.random.key(0, impl="threefry2x32")
 

@@ -96,7 +96,7 @@ def train(
                 if step < bank.config.steps:
                     status, signal = "interrupted", interrupt.signal
                 break
-    if checkpoints and status == "interrupted":
+    if checkpoints and (step > first or not checkpoints.folder.is_dir()):
         checkpoints.save(step, state, story.to_json())
     ended = time.monotonic()
     speed = (step - warm[1]) / (ended - warm[0]) if warm and step > warm[1] else None

@@ -34,7 +34,7 @@ class Problem:
     optimizers: dict[str, optax.GradientTransformation]
     decays: tuple[float, ...]
 
-    def targets(self, teacher: Params, head: jax.Array | None, x: jax.Array) -> jax.Array:
+    def targets(self, teacher: Params, head: Any, x: jax.Array) -> jax.Array:
         """One teacher's targets: (temperatures, width, batch) hidden states, or (temperatures, V, batch) log p."""
         hidden = self.teacher.apply(teacher, x)
         if self.loss == "mse":
@@ -42,7 +42,7 @@ class Problem:
         return jax.vmap(lambda t: log_probabilities(hidden, head, t))(self.temperatures)
 
     def losses(
-        self, depth: str, params: Params, head: jax.Array | None, target: jax.Array, temperature: jax.Array, x: jax.Array
+        self, depth: str, params: Params, head: Any, target: jax.Array, temperature: jax.Array, x: jax.Array
     ) -> jax.Array:
         """One arm's losses, (batch,)."""
         hidden = self.students[depth].apply(params, x)
@@ -53,7 +53,7 @@ class Problem:
 
 
 def train_step(
-    problem: Problem, teachers: Params, heads: jax.Array | None, state: dict[str, Any], x: jax.Array, shards: int
+    problem: Problem, teachers: Params, heads: Any, state: dict[str, Any], x: jax.Array, shards: int
 ) -> dict[str, Any]:
     """Returns the state after one update of every arm on the inputs x (width, batch / shards).
 
@@ -78,7 +78,7 @@ def train_step(
     return {"step": state["step"] + 1, "count": state["count"] + 1, "depths": depths}
 
 
-def evaluate_batch(problem: Problem, teachers: Params, heads: jax.Array | None, weights: Any, x: jax.Array) -> Any:
+def evaluate_batch(problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array) -> Any:
     """Returns per-example losses on x (width, batch) for weights {depth: {name: params}}, (..., batch) each."""
     targets = jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
     result = {}

@@ -40,7 +40,9 @@ def integer(key: str, value: Any, low: int, advice: str = "") -> int:
     return int(value)
 
 
-def real(key: str, value: Any, low: float, high: float = math.inf, *, open_low: bool = False, advice: str = "") -> float:
+def real(
+    key: str, value: Any, low: float, high: float = math.inf, *, open_low: bool = False, advice: str = ""
+) -> float:
     """Checks a finite number in [low, high], or (low, high] with open_low."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < low or value > high or (open_low and value == low):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, ListConfig, OmegaConf
@@ -52,8 +53,8 @@ def folder_name(name: str, override_dirname: str) -> str:
 
 def _clear_readonly(node: DictConfig | ListConfig) -> None:
     OmegaConf.set_readonly(node, None)
-    children = node.keys() if isinstance(node, DictConfig) else range(len(node))
+    children: Any = list(node.keys()) if isinstance(node, DictConfig) else range(len(node))
     for child in children:
-        value = node._get_node(child)
+        value: Any = node._get_node(child)
         if isinstance(value, (DictConfig, ListConfig)) and not value._is_none():
             _clear_readonly(value)

@@ -30,3 +30,18 @@ def config_hash(config: TrainConfig) -> str:
     """
     content = {key: value for key, value in to_dict(config).items() if key not in _NOT_IDENTITY}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def from_dict(content: dict[str, Any]) -> TrainConfig:
+    """Returns the configuration that `to_dict` wrote, checked again.
+
+    Example:
+        >>> from_dict(to_dict(TrainConfig(seed=3))).seed
+        3
+    """
+    parts = {}
+    for item in dataclasses.fields(TrainConfig):
+        value = content[item.name]
+        kind: Any = item.default_factory
+        parts[item.name] = kind(**value) if dataclasses.is_dataclass(kind) else value
+    return TrainConfig(**parts)

@@ -27,9 +27,13 @@ def explain(error: BaseException, schema: type) -> str | None:
     for link in chain:
         if isinstance(link, InputError):
             return str(link)
+    text = "\n".join(str(e) for e in chain)
+    # `+key=value` gets past hydra, and fails when the dataclass is built.
+    if found := re.search(r"(?:unexpected keyword argument|cannot assign to field) '(\w+)'", text):
+        key = found.group(1)
+        return f"{key} is not a key or group of the config.{did_you_mean(key, config_keys(schema))}"
     if not any(isinstance(e, (HydraException, OmegaConfBaseException)) for e in chain):
         return None
-    text = "\n".join(str(e) for e in chain)
     if found := re.search(r"Could not find '([\w/]+)/([^'/]+)'", text):
         group, word = found.groups()
         known = re.findall(r"^\t(\S+)$", text, re.MULTILINE)
@@ -44,6 +48,12 @@ def explain(error: BaseException, schema: type) -> str | None:
             full = re.search(r"full_key: (\S+)", text)
             key = full.group(1) if full else found.group(1)
             return f"{key} is not a key or group of the config.{did_you_mean(key, config_keys(schema))}"
+    if found := re.search(r"LexerNoViableAlt|mismatched input|no viable alternative|extraneous input", text):
+        words = re.search(r"Error when parsing override : '(.*)'", text) or re.search(r"parsing.*?'(.*?)'", text)
+        given = f", got {words.group(1)}" if words else ""
+        return (
+            f"arguments must be key=value or group=option{given}. Quote lists for the shell: 'student.depths=[3,4,6]'."
+        )
     first = next((line for line in str(chain[-1]).splitlines() if line.strip()), type(error).__name__)
     full = re.search(r"full_key: (\S+)", text)
     return f"{full.group(1)}: {first}" if full else first

@@ -45,6 +45,7 @@ class Mlp(nnx.Module):
         self.w2 = nnx.Param(_uniform(keys[2], (4 * width, width), 4 * width))
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Returns mlp(x), (width, batch)."""
         hidden = self.w1[...].T @ x + self.b1[...][:, None]
         return self.w2[...].T @ jnp.square(jax.nn.relu(hidden))
 
@@ -58,6 +59,7 @@ class Block(nnx.Module):
         self.mlp = Mlp(width, key=key)
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Returns the state after the step, (width, batch)."""
         return x + self.mlp(rms(x))
 
 
@@ -72,6 +74,7 @@ class MidpointBlock(nnx.Module):
         self.mlp_2 = Mlp(width, key=second)
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Returns the state after the step, (width, batch)."""
         midpoint = x + self.mlp_1(rms(x)) / 2
         return x + self.mlp_2(rms(midpoint))
 
@@ -92,6 +95,7 @@ class LayerStack(nnx.Module):
         self.block = block
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Returns the state after the last block, (width, batch)."""
         return self._scan(x, keep=False)[0]
 
     def hidden(self, x: jax.Array) -> jax.Array:
@@ -117,6 +121,7 @@ class TiedStack(nnx.Module):
         self.depth = depth
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Returns the state after the last block, (width, batch)."""
         return self._scan(x, keep=False)[0]
 
     def hidden(self, x: jax.Array) -> jax.Array:
@@ -143,6 +148,7 @@ class Network(nnx.Module):
         self.head = None if head is None else nnx.Param(head)
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Returns the final hidden state, (width, batch)."""
         return rms(self.stack(rms(x)))
 
     def hidden(self, x: jax.Array) -> jax.Array:

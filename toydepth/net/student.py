@@ -40,9 +40,7 @@ def make_student(
     return Network(LayerStack(blocks), _zero_head(width, vocabulary))
 
 
-def make_euler_student(
-    depth: int, teacher: Network, *, block: str = "euler", vocabulary: int | None = None
-) -> Network:
+def make_euler_student(depth: int, teacher: Network, *, block: str = "euler", vocabulary: int | None = None) -> Network:
     """Builds a student of which each block is one step of size teacher_depth / depth along a tied teacher's flow.
 
     Every MLP is the teacher's with W2 multiplied by teacher_depth / depth; an rk2 block takes a midpoint step. With

@@ -1,0 +1,202 @@
+"""The `toydepth` command: train, fit, figures, export."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pandas as pd
+import tyro
+from rich.console import Console
+
+from toydepth.errors import InputError, RunError, did_you_mean
+
+Runs = Annotated[tuple[str, ...], tyro.conf.Positional]
+
+
+def fit(
+    runs: Runs,
+    /,
+    json: bool = False,
+    all_steps: bool = False,
+    weights: Literal["both", "raw", "average"] = "both",
+    floor: bool = False,
+    offset: float = 0.0,
+    window: tuple[float, float] | None = None,
+    noise_factor: float = 10.0,
+    confidence: float = 0.95,
+    seed: int = 0,
+    allow_unfinished: bool = False,
+) -> int:
+    """Fits alpha in loss = c * depth^-alpha over finished runs: one bank, or many jobs, in any number of folders.
+
+    Args:
+        runs: Folders of runs, or folders that hold such.
+        json: Print a list of objects, one for each group of arms and kind of weights.
+        all_steps: Every evaluation, not only the last (with --json).
+        weights: Those of the last step (raw), their moving average, or both (then the table shows averages).
+        floor: Fit an irreducible loss as well.
+        offset: Subtracted from every depth.
+        window: Lowest and highest depth to use.
+        noise_factor: Losses within this factor of the noise floor are left out.
+        confidence: Of the intervals.
+        seed: Of the bootstrap.
+        allow_unfinished: Also runs that were interrupted.
+    """
+    from toydepth.fit import fit_curves
+    from toydepth.report import print_table
+
+    curves = _load(runs, allow_unfinished)
+    table = fit_curves(
+        curves,
+        weights=("raw", "average") if weights == "both" else (weights,),
+        all_steps=all_steps,
+        floor=floor,
+        offset=offset,
+        window=window,
+        noise_factor=noise_factor,
+        confidence=confidence,
+        seed=seed,
+    )
+    if json:
+        for group in table.refused:
+            print(f"toydepth fit: refused: {group['reason']}", file=sys.stderr)
+        _print_json([row.to_dict() for row in table.rows])
+    else:
+        print_table(table, Console(), weights="raw" if weights == "raw" else "average")
+    return 0
+
+
+def figures(runs: Runs, /, folder: str | None = None, json: bool = False, allow_unfinished: bool = False) -> int:
+    """Draws loss against depth, alpha against step and training curves of finished runs, as PNG and SVG.
+
+    Args:
+        runs: Folders of runs, or folders that hold such.
+        folder: Where to put them; default: figures inside the one folder given, or here for several.
+        json: Print {paths, skipped}.
+        allow_unfinished: Also runs that were interrupted.
+    """
+    from toydepth.fit import fit_curves
+    from toydepth.report import write_figures
+
+    curves = _load(runs, allow_unfinished)
+    try:
+        table = fit_curves(curves, all_steps=True)
+    except InputError as error:
+        # Training curves need no fit; which figures are left out is said below, with this reason.
+        table = None
+        print(f"toydepth figures: no fit: {error}", file=sys.stderr)
+    where = Path(folder) if folder else (Path(runs[0]) / "figures" if len(runs) == 1 else Path("figures"))
+    done = write_figures(curves, table, where)
+    if json:
+        _print_json({"paths": [str(p) for p in done.paths], "skipped": [list(pair) for pair in done.skipped]})
+        return 0
+    for path in done.paths:
+        print(path)
+    for name, reason in done.skipped:
+        print(f"not drawn: {name}: {reason}")
+    return 0
+
+
+def export(run: Annotated[str, tyro.conf.Positional], /, output: str | None = None, json: bool = False) -> int:
+    """Writes teacher and student weights of a run as .npz; the names are in docs/notation.md.
+
+    Args:
+        run: The folder of a run.
+        output: The file; default: weights.npz inside the run.
+        json: Print {path, arrays: {name: shape}}.
+    """
+    from toydepth.export import export_weights
+
+    path = Path(output) if output else Path(run) / "weights.npz"
+    arrays = export_weights(run, path)
+    if json:
+        _print_json({"path": str(path), "arrays": {name: list(a.shape) for name, a in arrays.items()}})
+    else:
+        print(f"{path}: {len(arrays)} arrays")
+    return 0
+
+
+def train() -> int:
+    """Trains a bank of students; arguments are hydra's, e.g. `toydepth train +experiment=tied seed=1 --json`."""
+    raise AssertionError("`train` is dispatched before tyro sees it")
+
+
+_COMMANDS: dict[str, Any] = {"train": train, "fit": fit, "figures": figures, "export": export}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command; returns the exit code: 0, or 2 for an input that cannot be used (train: see toydepth.train)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["train"]:
+        from toydepth.train import main as train_main
+
+        return train_main(arguments[1:])
+    word = arguments[0] if arguments else "--help"
+    if not word.startswith("-") and word not in _COMMANDS:
+        hint = did_you_mean(word, _COMMANDS)
+        print(f"toydepth: command must be one of {' | '.join(_COMMANDS)}, got {word}.{hint}", file=sys.stderr)
+        return 2
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint) if word in _COMMANDS else contextlib.nullcontext():
+            command = _parse(arguments or ["--help"])
+        return command()
+    except SystemExit as stop:
+        if stop.code not in (0, None):
+            print(f"toydepth {word}: {_first_line(complaint.getvalue())}", file=sys.stderr)
+            return 2
+        return 0
+    except (InputError, RunError) as error:
+        print(f"toydepth {word}: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _parse(arguments: list[str]) -> Any:
+    """Returns the command with its arguments filled in, not yet run: what it prints must not be taken for usage."""
+
+    def later(function: Any) -> Any:
+        import functools
+
+        @functools.wraps(function)
+        def bound(*positional: Any, **named: Any) -> Any:
+            return lambda: function(*positional, **named)
+
+        return bound
+
+    commands = {name: later(function) for name, function in _COMMANDS.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tyro.extras.subcommand_cli_from_dict(
+            commands, prog="toydepth", args=arguments, description=__doc__, config=(tyro.conf.FlagCreatePairsOff,)
+        )
+
+
+def _first_line(text: str) -> str:
+    """The first line of a usage box that says something."""
+    lines = [re.sub(r"[╭╮╰╯│─]|\x1b\[[0-9;]*m", " ", line).strip() for line in text.splitlines()]
+    said = [line for line in lines if line and not line.endswith(" error") and not set(line) <= set("─ ")]
+    return f"{said[0].rstrip('.:')}. See --help." if said else "the arguments were not understood. See --help."
+
+
+def _load(runs: tuple[str, ...], allow_unfinished: bool) -> pd.DataFrame:
+    from toydepth.runs import load_runs
+
+    curves = load_runs(list(runs), allow_unfinished=allow_unfinished)
+    for skipped in curves.attrs.get("skipped", []):
+        print(f"left out: {skipped['run']}: {skipped['reason']}", file=sys.stderr)
+    return curves
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, allow_nan=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Weights of a run as .npz, for checks by other frameworks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from toydepth.bank import make_bank, prepare_devices
+from toydepth.bank.checkpoint import Checkpoints
+from toydepth.config import from_dict
+from toydepth.errors import InputError
+from toydepth.runs import read_record
+
+
+def export_weights(run: str | Path, output: str | Path) -> dict[str, np.ndarray]:
+    """Writes teacher and student weights of a run to `output` and returns them by name.
+
+    Names, layer axis first:
+
+        teacher/replicate=0/w1                                     (layers, width, 4 width)
+        teacher/replicate=0/b1, .../w2                             (layers, 4 width), (layers, 4 width, width)
+        teacher/replicate=0/head                                   (width, vocabulary), for kl
+        student/depth=3,init=zero,replicate=0/raw/w1               (depth, width, 4 width), and b1, w2
+        student/depth=3,init=zero,replicate=0/average=0.998/w1     the same of an average
+        student/.../raw/head                                       (width, vocabulary), for a learned head
+        student/.../raw/mlp_1/w1, .../mlp_2/w1                     for rk2 blocks
+
+    A tied teacher has one layer, to be applied `teacher/depth` times. mlp(x) = w2^T relu(w1^T x + b1)^2; the teacher's
+    w2 holds its factor 1/sqrt(depth). `step` is the number of updates done.
+
+    Raises:
+        InputError: for a folder without a record or without a checkpoint.
+    """
+    folder = Path(run)
+    record = read_record(folder)
+    config = from_dict(record.config)
+    bank = make_bank(config, prepare_devices(config))
+    saved = Checkpoints(folder / "checkpoints", record.config_hash).restore(bank.state)
+    if saved is None:
+        raise InputError(f"{folder} must hold a checkpoint, got none. Start the run again: it ends with one.")
+    state = jax.device_get(saved[0])
+    arrays: dict[str, Any] = {"step": np.asarray(state["step"]), "teacher/depth": np.asarray(config.teacher.depth)}
+    teachers = jax.device_get(bank.teachers)
+    for replicate in range(config.replicates):
+        name = f"teacher/replicate={replicate}"
+        mlp = jax.tree.map(lambda leaf, r=replicate: leaf[r], teachers["stack"]["block"]["mlp"])
+        arrays |= {f"{name}/{key}": leaf[None] if config.teacher.kind == "tied" else leaf for key, leaf in mlp.items()}
+        if bank.heads is not None:
+            arrays[f"{name}/head"] = np.asarray(bank.heads)[replicate]
+    for index, arm in enumerate(bank.arms):
+        stack = state["depths"][str(arm.depth)]
+        first = next(i for i, other in enumerate(bank.arms) if other.depth == arm.depth)
+        sets = {"raw": stack["params"]}
+        sets |= {f"average={d:g}": a for d, a in zip(config.average.decays, stack["averages"], strict=True)}
+        for kind, params in sets.items():
+            where = np.unravel_index(index - first, stack["alive"].shape)
+            own = jax.tree.map(lambda leaf, where=where: leaf[where], params)
+            arrays |= _flatten(f"student/{arm.name}/{kind}", own)
+    with Path(output).open("wb") as file:
+        np.savez(file, **arrays)
+    return arrays
+
+
+def _flatten(prefix: str, params: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Names every leaf by the words that tell it apart: the nesting into stack, block and a single mlp says nothing."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    silent = ("stack", "block", "mlp")
+    return {
+        "/".join([prefix, *[step.key for step in path if step.key not in silent]]): np.asarray(leaf)
+        for path, leaf in leaves
+    }
