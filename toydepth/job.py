@@ -180,17 +180,16 @@ def _train(
 def _metrics(bank: Bank, story: Story, floors: np.ndarray) -> dict[str, float]:
     """What a tracker is told at an evaluation: the mean test loss of each kind of arm, and alpha of each group."""
     latest = make_job_curves(bank, story, floors)
-    now = latest[latest["step"] == story.last_step]
-    keys = [k for k in ("depth", "temperature", "init") if now[k].nunique(dropna=False) > 1 or k == "depth"]
-    metrics = {}
-    for column, prefix in (("test_loss", "test_loss"), ("test_loss_average", "test_loss_average")):
-        for values, group in now.groupby(keys, dropna=False):
-            name = ",".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
-            if np.isfinite(mean := group[column].mean()):
-                metrics[f"{prefix}/{name}"] = float(mean)
-    for row in _fit(now)[0].rows if len(now) and _fit(now)[0] else []:
-        metrics[_alpha_name(row)] = row.alpha
-    return metrics
+    now: pd.DataFrame = latest.loc[latest["step"] == story.last_step]
+    keys = ["depth", *[name for name in ("temperature", "init") if len(set(now[name].astype(str))) > 1]]
+    metrics: dict[str, float] = {}
+    means: Any = now.groupby(keys, dropna=False)[["test_loss", "test_loss_average"]].mean()
+    for values, losses in means.iterrows():
+        values = values if isinstance(values, tuple) else (values,)
+        name = ",".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
+        metrics |= {f"{kind}/{name}": float(loss) for kind, loss in losses.items() if np.isfinite(loss)}
+    table = _fit(now)[0]
+    return metrics | {_alpha_name(row): row.alpha for row in (table.rows if table else [])}
 
 
 def _alpha_name(row: Any) -> str:

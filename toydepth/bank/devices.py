@@ -95,7 +95,7 @@ def _split_cpu(count: int | None) -> None:
         return
 
 
-def _find(platform: str | None) -> list[jax.Device]:
+def _find(platform: str | None) -> list[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

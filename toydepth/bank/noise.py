@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from toydepth.bank.bank import Bank
@@ -41,13 +42,15 @@ def measure_noise_floor(bank: Bank, samples: int = 2048) -> np.ndarray:
             continue
         head = np.asarray(jax.device_get(bank.heads))[replicate]
         key = jax.random.fold_in(make_streams(config.seed).test, 1)
-        near = np.asarray(rms(hidden + _NEAR * jax.random.normal(key, hidden.shape)))
+        near = np.asarray(rms(jnp.asarray(hidden) + _NEAR * jax.random.normal(key, hidden.shape)))
         floors.append([_kl_noise(near, hidden, head, t) for t in config.target.temperatures])
     return np.array(floors, float)
 
 
 def _kl_noise(student: np.ndarray, teacher: np.ndarray, head: np.ndarray, temperature: float) -> float:
-    log_student, log_teacher = (log_probabilities(h, head, temperature) for h in (student, teacher))
+    log_student, log_teacher = (
+        log_probabilities(jnp.asarray(h), jnp.asarray(head), temperature) for h in (student, teacher)
+    )
     measured = np.asarray(per_example_kl(log_student, log_teacher), float)
     p, q = (_log_probabilities64(h, head, temperature) for h in (teacher, student))
     return float(np.mean(np.abs(measured - np.sum(np.exp(p) * (p - q), axis=0))))

@@ -66,13 +66,16 @@ def train_step(
         def mean_loss(params: Params, head: Any, target: jax.Array, temperature: jax.Array, depth: str = depth):
             return jnp.mean(problem.losses(depth, params, head, target, temperature, x))
 
+        # A stack's pair (losses, gradients).
         gradients[depth] = _over_arms(jax.value_and_grad(mean_loss), problem, stack["params"], heads, targets)
     if shards > 1:
         # One message for everything: what costs is the number of meetings of the devices, not the bytes.
         flat, restore = ravel_pytree(gradients)
         gradients = restore(jax.lax.pmean(flat, "batch"))
     depths = {
-        depth: _update(problem.optimizers[depth], problem.decays, stack, *gradients[depth], state["step"])
+        depth: _update(
+            problem.optimizers[depth], problem.decays, stack, gradients[depth][0], gradients[depth][1], state["step"]
+        )
         for depth, stack in state["depths"].items()
     }
     return {"step": state["step"] + 1, "count": state["count"] + 1, "depths": depths}

@@ -41,7 +41,7 @@ def from_dict(content: dict[str, Any]) -> TrainConfig:
     """
     parts = {}
     for item in dataclasses.fields(TrainConfig):
-        value = content[item.name]
         kind: Any = item.default_factory
-        parts[item.name] = kind(**value) if dataclasses.is_dataclass(kind) else value
+        value = content[item.name]
+        parts[item.name] = kind(**value) if isinstance(kind, type) else value
     return TrainConfig(**parts)

@@ -71,6 +71,6 @@ def config_keys(schema: type, prefix: str = "") -> list[str]:
     for item in dataclasses.fields(schema):
         keys.append(prefix + item.name)
         kind: Any = item.default_factory if item.default_factory is not dataclasses.MISSING else None
-        if dataclasses.is_dataclass(kind):
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             keys += config_keys(kind, f"{prefix}{item.name}.")
     return keys

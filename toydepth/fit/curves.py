@@ -63,7 +63,7 @@ def fit_curves(
         >>> [(row.weights, row.step, round(row.alpha, 6), row.verdict) for row in table.rows]
         [('raw', 100, 2.0, 'unknown')]
 
-    Source: SCIENCE.md section 1, "Depth exponent".
+    Source: docs/notation.md, "Depth exponent".
     """
     options: dict[str, Any] = {"offset": offset, "window": window, "noise_factor": noise_factor}
     options |= {"confidence": confidence, "num_bootstrap": num_bootstrap, "seed": seed}

@@ -79,7 +79,7 @@ def fit_depth_exponent(
         >>> round(float(fit.predict(48)), 6)
         0.707107
 
-    Source: SCIENCE.md section 1, after Liu et al., arXiv 2602.05970, who fit by eye or by least squares without
+    Source: docs/notation.md, after Liu et al., arXiv 2602.05970, who fit by eye or by least squares without
     intervals; the intervals, the window and the noise floor are ours.
     """
     check_fit_options(

@@ -72,7 +72,7 @@ def fit_drift(
         >>> fit_drift([0, 1000], [0.0, 1.0]).verdict
         'unknown'
 
-    Source: ours; SCIENCE.md section 1 asks for d alpha / d ln step.
+    Source: ours; docs/notation.md asks for d alpha / d ln step.
     """
     confidence = check_confidence(confidence)
     if not window_factor > 1:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from toydepth.errors import did_you_mean
 from toydepth.fit.checks import plain, refuse
+from toydepth.runs import average_columns, find_decays
 
 GROUP_COLUMNS = (
     "experiment", "teacher", "rho", "init", "block", "loss", "temperature", "head", "width", "teacher_depth"
@@ -75,6 +76,7 @@ def _split(curves: pd.DataFrame, kind: str) -> list[Group]:
     value = LOSS_COLUMNS[kind]
     keys = [*GROUP_COLUMNS] + (["average_decay"] if kind == "average" else [])
     if kind == "average":
+        curves = _one_row_a_decay(curves)
         curves = curves.loc[curves["average_decay"].notna() | curves[value].notna()]
     arm = [*keys, *_ARM]
     frame = pd.DataFrame(curves[[*arm, "step", value, "noise_floor"]])
@@ -95,6 +97,16 @@ def _split(curves: pd.DataFrame, kind: str) -> list[Group]:
         named = dict(zip(keys, labels if isinstance(labels, tuple) else (labels,), strict=True))
         groups.append(_cube(named, kind, rows, value))
     return groups
+
+
+def _one_row_a_decay(curves: pd.DataFrame) -> pd.DataFrame:
+    """Puts the averages of further decays, columns of their own in a run's table, below those of the first."""
+    value, parts = LOSS_COLUMNS["average"], [curves]
+    for decay in find_decays(curves.columns):
+        further = curves.assign(**{value: curves[average_columns(decay)[0]], "average_decay": decay})
+        # Jobs need not share their decays: a column that is another job's is empty here.
+        parts.append(further.loc[further[value].notna()])
+    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else curves
 
 
 def _cube(labels: dict[str, Any], kind: str, rows: pd.DataFrame, value: str) -> Group:

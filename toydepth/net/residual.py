@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -102,7 +104,7 @@ class LayerStack(nnx.Module):
         """Returns the states before and after every block, (depth + 1, width, batch)."""
         return jnp.concatenate([x[None], self._scan(x, keep=True)[1]])
 
-    def _scan(self, x: jax.Array, keep: bool):
+    def _scan(self, x: jax.Array, keep: bool) -> Any:
         graph, layers = nnx.split(self.block)
 
         @jax.checkpoint
@@ -128,7 +130,7 @@ class TiedStack(nnx.Module):
         """Returns the states before and after every block, (depth + 1, width, batch)."""
         return jnp.concatenate([x[None], self._scan(x, keep=True)[1]])
 
-    def _scan(self, x: jax.Array, keep: bool):
+    def _scan(self, x: jax.Array, keep: bool) -> Any:
         def layer(x: jax.Array, _: None):
             x = self.block(x)
             return x, (x if keep else None)

@@ -57,11 +57,11 @@ def make_euler_student(depth: int, teacher: Network, *, block: str = "euler", vo
     stack = teacher.stack
     if not isinstance(stack, TiedStack):
         raise TypeError("an euler student needs a tied teacher: only there is one flow to discretise")
-    source = nnx.state(stack.block)["mlp"]
+    source: dict[str, jax.Array] = nnx.to_pure_dict(nnx.state(stack.block))["mlp"]
     width = source["w1"].shape[0]
     keys = jax.random.split(jax.random.key(0), depth)
     graph, abstract = nnx.split(nnx.eval_shape(nnx.vmap(lambda key: make_block(block, width, key=key)), keys))
-    step = {"w1": source["w1"][...], "b1": source["b1"][...], "w2": source["w2"][...] * (stack.depth / depth)}
+    step = source | {"w2": source["w2"] * (stack.depth / depth)}
     step = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (depth, *leaf.shape)), step)
     nnx.replace_by_pure_dict(abstract, {name: step for name in nnx.to_pure_dict(abstract)})
     blocks = nnx.merge(graph, abstract)

@@ -1,0 +1,95 @@
+"""Any number of devices gives the same numbers; what this machine does not have is refused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+import toydepth
+from toydepth.bank import prepare_devices
+from toydepth.config import DeviceConfig, EvalConfig, TrainConfig
+from toydepth.errors import InputError
+
+SCRIPT = """
+import json
+import dataclasses
+import numpy as np
+from toydepth.bank import make_bank, prepare_devices, train
+from toydepth.config import AverageConfig, DeviceConfig, EvalConfig, StudentConfig, TeacherConfig, TrainConfig
+
+def curves(replicates, count):
+    config = TrainConfig(
+        width=4, batch_size=16, steps=20, replicates=replicates, average=AverageConfig(0.9),
+        teacher=TeacherConfig(depth=3), student=StudentConfig(depths=2),
+        eval=EvalConfig(points=4, samples=64), device=DeviceConfig("cpu", count),
+    )
+    layout = prepare_devices(config)
+    outcome = train(make_bank(config, layout))
+    names = ("train_loss", "test_loss", "test_loss/0.9", "standard_error")
+    return layout.describe(), {name: outcome.story.series[name][1:] for name in names}
+
+# Four first: the number of CPU devices of a process is set once.
+print(json.dumps([(r, *curves(r, c)) for r, c in ((2, 4), (2, 2), (2, 1), (1, 4), (1, 2), (1, 1))]))
+"""
+
+
+def test_two_and_four_devices_agree_with_one():
+    variables = {**os.environ, "PYTHONPATH": str(Path(toydepth.__file__).parents[1]), "XLA_FLAGS": ""}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    runs = json.loads(done.stdout.splitlines()[-1])
+    found = [(device["replica"], device["batch"]) for _, device, _ in runs]
+    assert found == [(2, 2), (2, 1), (1, 1), (1, 4), (1, 2), (1, 1)]
+    one = {replicates: curves for replicates, device, curves in runs if device["count"] == 1}
+    for replicates, _, curves in runs:
+        for name, rows in curves.items():
+            for row, expected in zip(rows, one[replicates][name], strict=True):
+                assert row == pytest.approx(expected, rel=1e-4), name
+
+
+@pytest.fixture(scope="module")
+def available():
+    return len(jax.devices())
+
+
+def test_more_devices_than_there_are(available):
+    config = TrainConfig(device=DeviceConfig(count=available + 1))
+    with pytest.raises(InputError, match=rf"device\.count must be at most {available}, got {available + 1}\."):
+        prepare_devices(config)
+
+
+def test_a_platform_that_is_not_there():
+    with pytest.raises(InputError, match=r"device\.platform must be available, got tpu\..*set device=\w+ or auto"):
+        prepare_devices(TrainConfig(device=DeviceConfig("tpu")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [({"batch_size": 255}, "batch_size"), ({"eval": EvalConfig(samples=101)}, r"eval\.samples")],
+)
+def test_work_that_the_devices_do_not_divide(monkeypatch, changes, key):
+    monkeypatch.setattr("toydepth.bank.devices._find", lambda platform: jax.devices() * 4)
+    with pytest.raises(InputError, match=rf"{key} must be divisible by the 2 devices .* Set device\.count to a divisor"):
+        prepare_devices(TrainConfig(device=DeviceConfig(count=2), **changes))
+    # Two replicates need no batch to be shared; without a count, the largest that fits is taken.
+    layout = prepare_devices(TrainConfig(device=DeviceConfig(count=1), replicates=2, **changes))
+    assert (layout.replica, layout.batch) == (1, 1)
+
+
+def test_the_precision_is_set():
+    before = jax.config.jax_default_matmul_precision
+    try:
+        prepare_devices(TrainConfig(device=DeviceConfig(count=1, precision="high")))
+        assert jax.config.jax_default_matmul_precision == "high"
+    finally:
+        jax.config.update("jax_default_matmul_precision", before)
+
+
+def test_description():
+    described = prepare_devices(TrainConfig(device=DeviceConfig("cpu", 1))).describe()
+    assert json.loads(json.dumps(described)) == described
+    assert described["platform"] == "cpu" and described["count"] == described["replica"] == described["batch"] == 1
