@@ -48,7 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
 
     command = hydra.main(version_base="1.3", config_path=conf_dir(), config_name="train")(task)
     before = sys.argv
-    sys.argv = ["toydepth train", *[a for a in arguments if a != "--json"]]
+    sweep = [a for a in arguments if a in ("-m", "--multirun")]
+    # Hydra's parser takes -m only before the overrides; a person may write it anywhere.
+    sys.argv = ["toydepth train", *sweep, *[a for a in arguments if a not in ("--json", *sweep)]]
     # Hydra prints its own errors over several lines and always exits with 1, unless it is asked for the whole error.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:

@@ -30,6 +30,15 @@ def compile_each_program_once(tmp_path_factory):
     compilation_cache.reset_cache()
 
 
+@pytest.fixture(scope="module")
+def quick_compilation():
+    """Leaves out most of the compiler's optimisations: tiny banks take longer to compile than to train."""
+    before = jax.config.jax_disable_most_optimizations
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.fixture(scope="session")
 def tiny():
     """tiny(student=..., ...): a config of width 4 with 16 examples a batch, on one device."""

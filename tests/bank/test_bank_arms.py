@@ -7,6 +7,8 @@ from toydepth.bank import make_arms, make_bank, prepare_devices, train
 from toydepth.bank.noise import measure_noise_floor
 from toydepth.config import AverageConfig, EvalConfig, LossConfig, StudentConfig, TargetConfig, TrainConfig
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 def run(config):
     bank = make_bank(config, prepare_devices(config))
@@ -14,7 +16,9 @@ def run(config):
 
 
 def test_an_arm_alone_and_in_a_bank_has_the_same_curve(tiny):
-    together = {"steps": 200, "points": 12, "loss": LossConfig("kl"), "average": AverageConfig(0.9)}
+    # At a high learning rate any difference of rounding grows with the steps; this one is low.
+    together = {"steps": 200, "points": 12, "learning_rate": 1e-3, "loss": LossConfig("kl")}
+    together |= {"average": AverageConfig(0.9)}
     arms, series = run(
         tiny(
             student=StudentConfig(depths=(1, 2), init=("zero", "euler"), head="teacher"),
@@ -24,7 +28,7 @@ def test_an_arm_alone_and_in_a_bank_has_the_same_curve(tiny):
         )
     )
     alone, own = run(
-        tiny(student=StudentConfig(depths=2, init="euler", head="teacher"), target=TargetConfig(0.1), **together)
+        tiny(student=StudentConfig(depths=2, init="zero", head="teacher"), target=TargetConfig(0.1), **together)
     )
     assert len(arms) == 16 and len(alone) == 1
     where = arms.index(alone[0])
@@ -35,18 +39,18 @@ def test_an_arm_alone_and_in_a_bank_has_the_same_curve(tiny):
     np.testing.assert_array_equal(np.array(series["tau"])[:, where], np.array(own["tau"])[:, 0])
 
 
-def test_euler_students_as_deep_as_the_teacher_have_no_loss(tiny):
-    config = tiny(teacher_depth=4, student=StudentConfig(depths=4, init="euler"), replicates=2)
+def test_euler_students_as_deep_as_the_teacher_have_no_loss_and_mse_a_floor(tiny):
+    config = tiny(teacher_depth=4, student=StudentConfig(depths=4, init="euler"))
     bank = make_bank(config, prepare_devices(config))
     measured = bank.evaluate(bank.state)
-    assert (measured["test_loss"] < 1e-12).all() and (measured["test_loss/0.998"] < 1e-12).all()
+    assert measured["test_loss"] < 1e-12 and measured["test_loss/0.998"] < 1e-12
+    floors = measure_noise_floor(bank)
+    assert floors.shape == (1, 1) and 1e-16 < floors < 1e-11
 
 
 def test_arms_are_in_the_order_of_every_result():
     student = StudentConfig(depths=(3, 1), init=("zero", "euler"), head="teacher", block="rk2")
-    config = TrainConfig(
-        replicates=2, student=student, loss=LossConfig("kl"), target=TargetConfig((1.0, 0.1))
-    )
+    config = TrainConfig(replicates=2, student=student, loss=LossConfig("kl"), target=TargetConfig((1.0, 0.1)))
     arms = make_arms(config)
     assert len(arms) == len(set(arms)) == 16
     found = [(arm.depth, arm.replicate, arm.temperature, arm.init) for arm in arms]
@@ -95,12 +99,5 @@ def test_noise_floor_of_kl(tiny):
     )
     bank = make_bank(config, prepare_devices(config))
     floors = measure_noise_floor(bank)
-    print(floors)
     assert floors.shape == (1, 3)
     assert 1e-10 < floors[0, 0] < 1e-7
-
-
-def test_noise_floor_of_mse(tiny):
-    config = tiny(teacher_depth=16, student=StudentConfig(depths=2), replicates=2)
-    floors = measure_noise_floor(make_bank(config, prepare_devices(config)))
-    assert floors.shape == (2, 1) and (floors > 1e-16).all() and (floors < 1e-11).all()

@@ -33,22 +33,24 @@ def curves(replicates, count):
     return layout.describe(), {name: outcome.story.series[name][1:] for name in names}
 
 # Four first: the number of CPU devices of a process is set once.
-print(json.dumps([(r, *curves(r, c)) for r, c in ((2, 4), (2, 2), (2, 1), (1, 4), (1, 2), (1, 1))]))
+print(json.dumps([(r, *curves(r, c)) for r, c in ((2, 4), (1, 2), (2, 1))]))
 """
 
 
 def test_two_and_four_devices_agree_with_one():
     variables = {**os.environ, "PYTHONPATH": str(Path(toydepth.__file__).parents[1]), "XLA_FLAGS": ""}
+    # Three banks are compiled for twenty steps each; quick compilation is worth more than quick code.
+    variables["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     runs = json.loads(done.stdout.splitlines()[-1])
     found = [(device["replica"], device["batch"]) for _, device, _ in runs]
-    assert found == [(2, 2), (2, 1), (1, 1), (1, 4), (1, 2), (1, 1)]
-    one = {replicates: curves for replicates, device, curves in runs if device["count"] == 1}
+    assert found == [(2, 2), (1, 2), (1, 1)]
+    one = runs[-1][2]
     for replicates, _, curves in runs:
         for name, rows in curves.items():
-            for row, expected in zip(rows, one[replicates][name], strict=True):
-                assert row == pytest.approx(expected, rel=1e-4), name
+            for row, expected in zip(rows, one[name], strict=True):
+                assert row == pytest.approx(expected[:replicates], rel=1e-4), name
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,9 @@ def test_a_platform_that_is_not_there():
 )
 def test_work_that_the_devices_do_not_divide(monkeypatch, changes, key):
     monkeypatch.setattr("toydepth.bank.devices._find", lambda platform: jax.devices() * 4)
-    with pytest.raises(InputError, match=rf"{key} must be divisible by the 2 devices .* Set device\.count to a divisor"):
+    with pytest.raises(
+        InputError, match=rf"{key} must be divisible by the 2 devices .* Set device\.count to a divisor"
+    ):
         prepare_devices(TrainConfig(device=DeviceConfig(count=2), **changes))
     # Two replicates need no batch to be shared; without a count, the largest that fits is taken.
     layout = prepare_devices(TrainConfig(device=DeviceConfig(count=1), replicates=2, **changes))

@@ -14,7 +14,7 @@ from toydepth.bank.optimise import (
     schedule_shape,
 )
 from toydepth.bank.story import Story, evaluation_steps
-from toydepth.config import OptimizerConfig, ScheduleConfig, StudentConfig, TrainConfig
+from toydepth.config import OptimizerConfig, StudentConfig, TrainConfig
 from toydepth.errors import InputError
 
 
@@ -30,9 +30,7 @@ def test_schedules_begin_at_one_and_end_at_the_final_fraction(name, fraction):
 
 
 def test_final_fraction_of_zero_and_the_shapes_between():
-    linear, cosine = (
-        schedule_shape(name, 11, 1.0, 0.0)(jnp.arange(11)) for name in ("stable_then_linear", "cosine")
-    )
+    linear, cosine = (schedule_shape(name, 11, 1.0, 0.0)(jnp.arange(11)) for name in ("stable_then_linear", "cosine"))
     np.testing.assert_allclose(linear, 1 - np.arange(11) / 10, atol=1e-6)
     np.testing.assert_allclose(cosine, (1 + np.cos(np.pi * np.arange(11) / 10)) / 2, atol=1e-6)
 

@@ -40,7 +40,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module", params=CASES)
-def bank(request, tiny):
+def bank(request, tiny, quick_compilation):
     config = tiny(**CASES[request.param])
     return make_bank(config, prepare_devices(config))
 

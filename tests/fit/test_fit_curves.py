@@ -199,3 +199,14 @@ def test_rows_for_json(make_curves):
     assert row["temperature"] is None and row["rho"] is None and row["depths"] == [3, 6, 12, 24]
     assert len(row["local_slopes"]) == 3
     assert row["irreducible_loss"] >= 0
+
+
+def test_every_average_gets_an_exponent_of_its_own(make_curves):
+    curves = make_curves()
+    curves["test_loss_average"] = curves["test_loss"]
+    curves["average_decay"] = 0.998
+    curves["test_loss_average_0.9999"] = curves["test_loss"] * curves["depth"]
+    curves["standard_error_average_0.9999"] = 0.0
+    rows = {row.average_decay: row.alpha for row in fit_curves(curves, weights=("average",)).rows}
+    assert set(rows) == {0.998, 0.9999}
+    assert rows[0.9999] == pytest.approx(rows[0.998] - 1)

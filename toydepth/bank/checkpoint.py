@@ -15,6 +15,11 @@ from toydepth.errors import InputError
 logging.getLogger("absl").setLevel(logging.ERROR)
 
 
+def _leaves(state: Any) -> dict[str, Any]:
+    """The arrays of a state by number, without the empty ones (depth 0 has such), which orbax refuses to write."""
+    return {str(i): leaf for i, leaf in enumerate(jax.tree.leaves(state)) if leaf.size}
+
+
 class Checkpoints:
     """The checkpoints of one run: its state (parameters, optimisers, averages, step) and its story so far (JSON).
 
@@ -30,7 +35,7 @@ class Checkpoints:
     def save(self, step: int, state: Any, story: dict[str, Any]) -> None:
         """Writes a checkpoint of `step`, and keeps the two newest."""
         content = ocp.args.Composite(
-            state=ocp.args.StandardSave(state),
+            state=ocp.args.StandardSave(_leaves(state)),
             story=ocp.args.JsonSave(story | {"config_hash": self.config_hash}),
         )
         with self._manager() as manager:
@@ -55,9 +60,10 @@ class Checkpoints:
                     f"{self.folder} must hold checkpoints of this config ({self.config_hash}), got those of another "
                     f"({story['config_hash']}). Choose another hydra.run.dir, or move the folder away."
                 )
-            abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
-            state = manager.restore(step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))).state
-        return state, story
+            abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, _leaves(like))
+            leaves = manager.restore(step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))).state
+        flat, tree = jax.tree.flatten(like)
+        return jax.tree.unflatten(tree, [leaves.get(str(i), leaf) for i, leaf in enumerate(flat)]), story
 
     def _manager(self) -> ocp.CheckpointManager:
         options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False, create=True)

@@ -48,7 +48,7 @@ def explain(error: BaseException, schema: type) -> str | None:
             full = re.search(r"full_key: (\S+)", text)
             key = full.group(1) if full else found.group(1)
             return f"{key} is not a key or group of the config.{did_you_mean(key, config_keys(schema))}"
-    if found := re.search(r"LexerNoViableAlt|mismatched input|no viable alternative|extraneous input", text):
+    if found := re.search(r"LexerNoViableAlt|mismatched input|no viable alternative|extraneous input|missing EQUAL", text):
         words = re.search(r"Error when parsing override : '(.*)'", text) or re.search(r"parsing.*?'(.*?)'", text)
         given = f", got {words.group(1)}" if words else ""
         return (

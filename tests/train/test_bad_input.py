@@ -1,0 +1,73 @@
+"""Bad input: exit code 2, one line that names the key, and nothing left behind."""
+
+import pytest
+
+from toydepth.config import StudentConfig, TrainConfig, from_dict, to_dict
+
+CASES = {
+    "student.depths=-1": "student.depths must be a whole number, at least 0, got -1",
+    "student.depths=0": "student.depths must be 1 or more without a learned head, got 0",
+    "student.depths=[]": "student.depths must be a list of at least one value",
+    "student.depths=[3,3]": "Remove the repeated 3",
+    "student.depths=1.5": "student.depths must be a whole number",
+    "student.depths=true": "student.depths must be a whole number",
+    "student.init=eulr": "Did you mean 'euler'?",
+    "student.head=teacher": "student.head must be none with loss.name=mse",
+    "target.temperatures=[0]": "target.temperatures must be a finite number, greater than 0, got 0",
+    "target.temperatures=-1": "target.temperatures must be",
+    "target.temperatures=nan": "target.temperatures must be",
+    "target.temperatures=[0.1,1]": "target.temperatures must be a single value with loss.name=mse",
+    "steps=0": "steps must be a whole number, at least 1, got 0",
+    "steps=abc": "steps",
+    "learning_rate=0": "learning_rate must be a finite number, greater than 0",
+    "learning_rate=nan": "learning_rate must be a finite number",
+    "teacher.rho=0.5": "teacher.rho must be left out for a teacher of kind tied",
+    "average.decays=1": "average.decays must be less than 1",
+    "stepz=3": "stepz is not a key or group of the config. Did you mean 'steps'?",
+    "+stepz=3": "stepz is not a key or group of the config. Did you mean 'steps'?",
+    "student.dephts=3": "Did you mean 'student.depths'?",
+    "optimizr=adam": "Did you mean 'optimizer'?",
+    "optimizer=adamm": "optimizer must be one of adam | muon, got adamm. Did you mean 'adam'?",
+    "+experiment=tyed": "Did you mean 'tied'?",
+    "optimizer.name=adamm": "Did you mean 'adam'?",
+    "+optimizer.options.bb=1": "optimizer.options must be arguments of adam, got bb",
+    "device.count=99": "device.count must be",
+    "tracker.name=wandbb": "Did you mean 'wandb'?",
+    "teacher": "arguments must be key=value or group=option",
+}
+
+
+@pytest.mark.parametrize("override", CASES)
+def test_one_line_and_exit_code_2(train, tmp_path, override):
+    code, out, err = train(override)
+    assert code == 2 and not out
+    assert len(err.strip().splitlines()) == 1, err
+    assert err.startswith("toydepth train: ") and CASES[override] in err
+    assert not (tmp_path / "run" / "curves.parquet").exists()
+
+
+def test_several_keys_that_do_not_fit_together(train):
+    for overrides, message in {
+        ("teacher=independent", "student.init=euler"): "student.init must be zero for a teacher of kind independent",
+        ("teacher=correlated", "teacher.rho=2"): "teacher.rho must be a finite number, at least 0 and at most 1",
+        ("loss=kl", "student.head=none"): "student.head must be teacher or learned with loss.name=kl",
+        ("device.count=2", "batch_size=15"): "batch_size must be divisible by the 2 devices that share it, got 15",
+    }.items():
+        code, _, err = train(*overrides)
+        assert code == 2 and message in err and len(err.strip().splitlines()) == 1, err
+
+
+def test_a_single_value_is_a_list_of_one():
+    student = StudentConfig(depths=12, init="zero")
+    assert (student.depths, student.init) == ((12,), ("zero",))
+
+
+def test_a_config_survives_the_record():
+    config = TrainConfig(student=StudentConfig(depths=[3, 6]), seed=4)
+    assert from_dict(to_dict(config)) == config
+
+
+def test_a_student_deeper_than_the_teacher_warns_and_runs(train, record, tmp_path):
+    code, _, _ = train("student.depths=[1,5]", "steps=1")
+    assert code == 0
+    assert record(tmp_path / "run")["warnings"] == ["student.depths 5: deeper than the teacher (teacher.depth 4)"]
