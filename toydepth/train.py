@@ -13,9 +13,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -30,8 +31,10 @@ _EXIT = {"complete": 0, "diverged": 3}
 class _Jobs:
     """What the jobs of this process did, for the exit code and --json."""
 
-    def __init__(self, as_json: bool):
+    def __init__(self, arguments: list[str], as_json: bool):
+        self.arguments = arguments
         self.console = Console(stderr=as_json)
+        self.begun = 0
         self.finished: list[dict[str, Any]] = []
         self.codes: list[int] = []
 
@@ -40,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the command with hydra's arguments, and `--json` besides; returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
-    jobs = _Jobs(as_json)
+    arguments = _order([a for a in arguments if a != "--json"])
+    jobs = _Jobs(arguments, as_json)
     register()
 
     def task(node: DictConfig) -> None:
@@ -48,19 +52,23 @@ def main(arguments: list[str] | None = None) -> int:
 
     command = hydra.main(version_base="1.3", config_path=conf_dir(), config_name="train")(task)
     before = sys.argv
-    sweep = [a for a in arguments if a in ("-m", "--multirun")]
-    # Hydra's parser takes -m only before the overrides; a person may write it anywhere.
-    sys.argv = ["toydepth train", *sweep, *[a for a in arguments if a not in ("--json", *sweep)]]
+    sys.argv = ["toydepth train", *arguments]
     # Hydra prints its own errors over several lines and always exits with 1, unless it is asked for the whole error.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
+        _check_options(arguments)
         command()
+    except SystemExit as end:  # hydra ends so after --version, say
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except (_Stop, KeyboardInterrupt) as stop:
         jobs.codes.append(stop.code if isinstance(stop, _Stop) else 130)
     except InputError as error:
         return _complain(error, InputError.exit_code)
     except Exception as error:
-        message = explain(error, TrainConfig)
+        message = explain(error, TrainConfig, arguments)
+        if isinstance(error, OSError) and not jobs.begun:
+            why = f"{error.filename} ({error.strerror})"
+            message = f"hydra.run.dir must be a folder that can be made, got {why}. Choose another."
         if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):
             raise
         return _complain(message, InputError.exit_code)
@@ -70,6 +78,23 @@ def main(arguments: list[str] | None = None) -> int:
         rows = [job | {"fits": []} if job["fits"] is None else job for job in jobs.finished]
         print(json.dumps(rows, allow_nan=False))
     return max(jobs.codes, default=0)
+
+
+def _order(arguments: list[str]) -> list[str]:
+    """Puts -m first: hydra's parser takes overrides from one side of it only."""
+    flags = [a for a in arguments if a in ("-m", "--multirun")]
+    return flags[:1] + [a for a in arguments if a not in flags]
+
+
+def _check_options(arguments: list[str]) -> None:
+    """Refuses an option that hydra does not know in one line; hydra itself prints its whole usage."""
+    parser = get_args_parser()
+
+    def refuse(message: str) -> NoReturn:
+        raise InputError(f"{message}. See --help; overrides are key=value, without dashes, after all options.")
+
+    parser.error = refuse
+    parser.parse_args(arguments)
 
 
 class _Stop(Exception):
@@ -82,6 +107,7 @@ class _Stop(Exception):
 
 def _run_one(node: DictConfig, jobs: _Jobs) -> None:
     """Runs one job of this process. A job that fails is said at once and does not keep the next from running."""
+    jobs.begun += 1
     run = HydraConfig.get()
     try:
         config = OmegaConf.to_object(node)
@@ -94,7 +120,7 @@ def _run_one(node: DictConfig, jobs: _Jobs) -> None:
         jobs.codes.append(_complain(error, error.exit_code))
         return
     except Exception as error:
-        message = explain(error, TrainConfig)
+        message = explain(error, TrainConfig, jobs.arguments)
         if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):
             raise
         jobs.codes.append(_complain(message, InputError.exit_code))

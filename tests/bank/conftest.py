@@ -33,7 +33,7 @@ def compile_each_program_once(tmp_path_factory):
 @pytest.fixture(scope="module")
 def quick_compilation():
     """Leaves out most of the compiler's optimisations: tiny banks take longer to compile than to train."""
-    before = jax.config.jax_disable_most_optimizations
+    before = jax.config.values["jax_disable_most_optimizations"]
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)

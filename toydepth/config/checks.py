@@ -19,7 +19,13 @@ def refuse(key: str, condition: str, value: Any, advice: str = "") -> InputError
 
 
 def show(value: Any) -> str:
-    """Formats a value as a person would type it."""
+    """Formats a value as a person would type it.
+
+    >>> show([1, 2.5, None, True])
+    '[1, 2.5, null, true]'
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(show(v) for v in value) + "]"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -145,7 +145,7 @@ class AverageConfig:
 class EvalConfig:
     """points: evaluations, evenly spaced in ln step, besides step 0; samples: of the fixed test set."""
 
-    points: int = 50
+    points: int = 40
     samples: int = 8192
 
     def __post_init__(self) -> None:
