@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import re
 import sys
@@ -144,18 +145,24 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"toydepth: command must be one of {' | '.join(_COMMANDS)}, got {word}.{hint}", file=sys.stderr)
         return 2
     complaint = io.StringIO()
+    name = f"toydepth {word}" if word in _COMMANDS else "toydepth"
     try:
-        with contextlib.redirect_stderr(complaint) if word in _COMMANDS else contextlib.nullcontext():
+        with contextlib.redirect_stderr(complaint):
             command = _parse(arguments or ["--help"])
         return command()
     except SystemExit as stop:
         if stop.code not in (0, None):
-            print(f"toydepth {word}: {_first_line(complaint.getvalue())}", file=sys.stderr)
+            print(f"{name}: {_first_sentence(complaint.getvalue())}", file=sys.stderr)
             return 2
         return 0
     except (InputError, RunError) as error:
-        print(f"toydepth {word}: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"{name}: {error.filename} must be readable or writable, got: {error.strerror}.", file=sys.stderr)
+        return InputError.exit_code
 
 
 def _parse(arguments: list[str]) -> Any:
@@ -178,11 +185,16 @@ def _parse(arguments: list[str]) -> Any:
         )
 
 
-def _first_line(text: str) -> str:
-    """The first line of a usage box that says something."""
-    lines = [re.sub(r"[╭╮╰╯│─]|\x1b\[[0-9;]*m", " ", line).strip() for line in text.splitlines()]
-    said = [line for line in lines if line and not line.endswith(" error") and not set(line) <= set("─ ")]
-    return f"{said[0].rstrip('.:')}. See --help." if said else "the arguments were not understood. See --help."
+def _first_sentence(text: str) -> str:
+    """What a usage box says between its title and the next rule, in one line, with what it thinks was meant."""
+    lines = [re.sub(r"[╭╮╰╯│]|\x1b\[[0-9;]*m", " ", line).strip() for line in text.strip().splitlines()]
+    body = itertools.dropwhile(lambda line: not line.strip("-─ "), lines[1:])
+    said = list(itertools.takewhile(lambda line: line.strip("-─ "), body))
+    if not said:
+        return "the arguments were not understood. See --help."
+    words = re.sub(r"\s+", " ", " ".join(said)).rstrip(".")
+    meant = re.search(r"Perhaps you meant:\W*?(--[\w-]+)", "\n".join(lines))
+    return f"{words}.{f' Did you mean {meant.group(1)!r}?' if meant else ' See --help.'}"
 
 
 def _load(runs: tuple[str, ...], allow_unfinished: bool) -> pd.DataFrame:

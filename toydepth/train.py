@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain(error, InputError.exit_code)
     except Exception as error:
         message = explain(error, TrainConfig, arguments)
-        if isinstance(error, OSError) and not jobs.begun:
+        if message is None and isinstance(error, OSError) and not jobs.begun:
             why = f"{error.filename} ({error.strerror})"
             message = f"hydra.run.dir must be a folder that can be made, got {why}. Choose another."
         if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):

@@ -24,9 +24,22 @@ def test_a_run_leaves_the_whole_truth(train, record, tmp_path, capsys):
     code, out, _ = train(*SHORT, "student.init=[zero,euler]", "average.decays=[0.9,0.5]", "--json")
     (job,) = json.loads(out)
     assert code == 0 and job["status"] == "complete"
-    needed = (
-        "experiment teacher init block loss temperature weights step alpha low high replicates depths verdict"
-    ).split()
+    needed = [
+        "experiment",
+        "teacher",
+        "init",
+        "block",
+        "loss",
+        "temperature",
+        "weights",
+        "step",
+        "alpha",
+        "low",
+        "high",
+        "replicates",
+        "depths",
+        "verdict",
+    ]
     assert all(name in fit for fit in job["fits"] for name in needed)
     assert {(f["init"], f["weights"], f["average_decay"]) for f in job["fits"]} == {
         (init, *w) for init in ("zero", "euler") for w in (("raw", None), ("average", 0.9), ("average", 0.5))
@@ -121,7 +134,15 @@ def test_folders_of_two_jobs_differ():
 
 @pytest.mark.parametrize("number, expected", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_is_answered_and_the_run_goes_on_bit_for_bit(repository, tmp_path, record, number, expected):
-    common = ("width=4 teacher.depth=4 batch_size=16 eval.samples=64 device.count=1 tracker=none steps=60000").split()
+    common = [
+        "width=4",
+        "teacher.depth=4",
+        "batch_size=16",
+        "eval.samples=64",
+        "device.count=1",
+        "tracker=none",
+        "steps=60000",
+    ]
     command = [sys.executable, "-m", "toydepth.cli", "train", *common, "student.depths=[1,2]", "eval.points=30"]
     env = os.environ | {"PYTHONPATH": str(repository)}
     folder = tmp_path / "run"

@@ -13,7 +13,6 @@ from omegaconf.errors import OmegaConfBaseException
 from toydepth.config.checks import show
 from toydepth.errors import InputError, did_you_mean
 
-
 # What OmegaConf says of a value it cannot take, and the condition in our words.
 _CONDITIONS = (
     (r"could not be converted to Integer", "a whole number"),
@@ -22,8 +21,8 @@ _CONDITIONS = (
     (r"Cannot convert '.*' to string", "a single word"),
     (r"is not Optional", "given a value"),
     (r"has missing mandatory value", "given a value"),
-    (r"Cannot merge \w+ with ListConfig", "a single value or a list"),
-    (r"Cannot merge \w+ with DictConfig", "a part of the config, {key: value, ...}"),
+    (r"Cannot merge .*object_type=list", "a value or a list of values"),
+    (r"Cannot merge .*object_type=", "values with their names, {name: value}"),
     (r"Interpolation key '.*' not found", "a value, or ${key} with a key of the config"),
 )
 _SYNTAX = "Quote lists for the shell: 'student.depths=[3,4,6]'."
@@ -50,7 +49,9 @@ def explain(error: BaseException, schema: type, arguments: Sequence[str] = ()) -
     if found := re.search(r"(?:unexpected keyword argument|cannot assign to field) '(\w+)'", text):
         return _unknown(_typed_key(found.group(1), arguments), schema)
     if "Config group override must be a string" in text:
-        typed = next((a for a in arguments if re.match(r"[\w/]*=(null|[\d.]+|true|false)?$", a)), "something else")
+        groups = {key.split(".")[0] for key in config_keys(schema) if "." in key} | {"scale", "experiment"}
+        pattern = rf"=.*|\+?({'|'.join(groups)})=(null|true|false|[\d.]*)"
+        typed = next((a for a in arguments if re.fullmatch(pattern, a)), "something else")
         return f"arguments must be key=value or group=option, got {typed}. A group takes the name of one of its files."
     if not any(isinstance(e, (HydraException, OmegaConfBaseException)) for e in chain):
         return None
@@ -95,14 +96,14 @@ def _explain_value(chain: list[BaseException], text: str) -> str:
     if not key:
         return said
     for pattern, condition in _CONDITIONS:
-        if re.search(pattern, said):
+        if re.search(pattern, str(link), re.DOTALL):
             typed = re.search(r"Error merging override \+*([\w.]+)=(.*)", text)
             value = typed.group(2) if typed and typed.group(1) == key else show(getattr(link, "value", None))
             if found := re.search(r"Interpolation key '(.*)' not found", said):
                 value = f"${{{found.group(1)}}}"
             if "mandatory" in said:
                 value = "???"
-            return f"{key} must be {condition}, got {value}."
+            return f"{key} must be {condition}, got {value or 'nothing'}."
     return f"{key}: {said}"
 
 
