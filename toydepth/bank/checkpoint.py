@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ class Checkpoints:
             story=ocp.args.JsonSave(story | {"config_hash": self.config_hash}),
         )
         with self._manager() as manager:
+            # Of an earlier run in this folder that was not to be gone on from.
+            for old in [found for found in manager.all_steps() if found >= step]:
+                manager.delete(old)
             manager.save(step, args=content, force=True)
             manager.wait_until_finished()
 
@@ -51,17 +55,24 @@ class Checkpoints:
         if not self.folder.is_dir():
             return None
         with self._manager() as manager:
-            step = manager.latest_step()
-            if step is None:
-                return None
-            story = manager.restore(step, args=ocp.args.Composite(story=ocp.args.JsonRestore())).story
-            if story["config_hash"] != self.config_hash:
-                raise InputError(
-                    f"{self.folder} must hold checkpoints of this config ({self.config_hash}), got those of another "
-                    f"({story['config_hash']}). Choose another hydra.run.dir, or move the folder away."
-                )
-            abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, _leaves(like))
-            leaves = manager.restore(step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))).state
+            for step in sorted(manager.all_steps(), reverse=True):
+                try:
+                    return self._read(manager, step, like)
+                except (OSError, ValueError, KeyError, TypeError) as error:
+                    if isinstance(error, InputError):
+                        raise
+                    print(f"checkpoint {step} cannot be read and is passed over: {error}", file=sys.stderr)
+        return None
+
+    def _read(self, manager: ocp.CheckpointManager, step: int, like: Any) -> tuple[Any, dict[str, Any]]:
+        story = manager.restore(step, args=ocp.args.Composite(story=ocp.args.JsonRestore())).story
+        if story["config_hash"] != self.config_hash:
+            raise InputError(
+                f"{self.folder} must hold checkpoints of this config ({self.config_hash}), got those of another "
+                f"({story['config_hash']}). Choose another hydra.run.dir, or move the folder away."
+            )
+        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, _leaves(like))
+        leaves = manager.restore(step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))).state
         flat, tree = jax.tree.flatten(like)
         return jax.tree.unflatten(tree, [leaves.get(str(i), leaf) for i, leaf in enumerate(flat)]), story
 

@@ -20,7 +20,8 @@ def measure_noise_floor(bank: Bank, samples: int = 2048) -> np.ndarray:
     """Returns the noise floor of the test loss, (replicates, temperatures).
 
     kl: mean |KL in float32 - KL in float64| over examples, for a student whose final hidden state is within 1e-4 of the
-    teacher's: the float32 sum of near-cancelling terms is noise, of either sign, growing as 1/T.
+    teacher's: the float32 sum of near-cancelling terms is noise, of either sign. Signs cancel in a mean over examples,
+    so this bounds the noise of a test loss from above.
     mse: mean squared difference between the teacher in float32 and in float64, which no float32 student can undercut.
 
     Args:
