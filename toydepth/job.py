@@ -157,6 +157,8 @@ def _train(
     depths = {depth: [i for i, arm in enumerate(bank.arms) if arm.depth == depth] for depth in config.student.depths}
 
     def on_evaluation(story: Story) -> None:
+        if config.tracker.name == "none":
+            return
         tracker.log(_metrics(bank, story, floors), story.last_step)
 
     with ProgressLine(config.steps) as progress:

@@ -97,8 +97,11 @@ def _check_options(arguments: list[str]) -> None:
     parser.parse_args(arguments)
 
 
-class _Stop(Exception):
-    """Ends a multirun after a signal; the jobs that were to follow are not begun."""
+class _Stop(BaseException):
+    """Ends a multirun after a signal; the jobs that were to follow are not begun.
+
+    No Exception: hydra would keep one until the last job has ended.
+    """
 
     def __init__(self, code: int):
         super().__init__(f"stopped by a signal, exit code {code}")

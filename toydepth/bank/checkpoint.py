@@ -64,7 +64,7 @@ class Checkpoints:
                     print(f"checkpoint {step} cannot be read and is passed over: {error}", file=sys.stderr)
         return None
 
-    def _read(self, manager: ocp.CheckpointManager, step: int, like: Any) -> tuple[Any, dict[str, Any]]:
+    def _read(self, manager: Any, step: int, like: Any) -> tuple[Any, dict[str, Any]]:
         story = manager.restore(step, args=ocp.args.Composite(story=ocp.args.JsonRestore())).story
         if story["config_hash"] != self.config_hash:
             raise InputError(

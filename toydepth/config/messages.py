@@ -55,7 +55,7 @@ def explain(error: BaseException, schema: type, arguments: Sequence[str] = ()) -
         return f"arguments must be key=value or group=option, got {typed}. A group takes the name of one of its files."
     if not any(isinstance(e, (HydraException, OmegaConfBaseException)) for e in chain):
         return None
-    return _explain_syntax(chain, text) or _explain_key(text, schema) or _explain_value(chain, text)
+    return _explain_syntax(chain, text) or _explain_key(text, schema) or _explain_value(chain, text, arguments)
 
 
 def _explain_syntax(chain: list[BaseException], text: str) -> str | None:
@@ -88,7 +88,7 @@ def _explain_key(text: str, schema: type) -> str | None:
     return None
 
 
-def _explain_value(chain: list[BaseException], text: str) -> str:
+def _explain_value(chain: list[BaseException], text: str, arguments: Sequence[str]) -> str:
     # The innermost errors are templates ("Value '$VALUE' ..."): the first that knows its key is the one to read.
     link = next((e for e in chain if getattr(e, "full_key", None)), chain[0])
     said = next((line for line in str(link).splitlines() if line.strip()), type(link).__name__)
@@ -101,6 +101,8 @@ def _explain_value(chain: list[BaseException], text: str) -> str:
             value = typed.group(2) if typed and typed.group(1) == key else show(getattr(link, "value", None))
             if found := re.search(r"Interpolation key '(.*)' not found", said):
                 value = f"${{{found.group(1)}}}"
+                # Where hydra's own keys use the value, they are the ones that fail first.
+                key = next((a.partition("=")[0].lstrip("+") for a in arguments if value in a), key)
             if "mandatory" in said:
                 value = "???"
             return f"{key} must be {condition}, got {value or 'nothing'}."

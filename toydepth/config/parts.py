@@ -146,7 +146,7 @@ class EvalConfig:
     """points: evaluations, evenly spaced in ln step, besides step 0; samples: of the fixed test set."""
 
     points: int = 40
-    samples: int = 8192
+    samples: int = 4096
 
     def __post_init__(self) -> None:
         integer("eval.points", self.points, 1)
