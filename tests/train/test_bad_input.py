@@ -70,3 +70,14 @@ def test_a_student_deeper_than_the_teacher_warns_and_runs(train, record, tmp_pat
     code, _, _ = train("student.depths=[1,5]", "steps=1")
     assert code == 0
     assert record(tmp_path / "run")["warnings"] == ["student.depths 5: deeper than the teacher (teacher.depth 4)"]
+
+
+@pytest.mark.parametrize("key", ["seed", "teacher.seed"])
+def test_a_seed_that_would_repeat_another_is_refused(train, key):
+    code, _, err = train(f"{key}={2**32}")
+    assert code == 2 and f"{key} must be less than 2^32" in err
+
+
+def test_optimizer_options_are_given_as_a_dict(train, record, tmp_path):
+    assert train("optimizer.options={b2: 0.99}", "steps=1", "student.depths=1")[0] == 0
+    assert record(tmp_path / "run")["config"]["optimizer"]["options"] == {"b2": 0.99}

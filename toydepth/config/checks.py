@@ -58,6 +58,13 @@ def real(
     return float(value)
 
 
+def seed(key: str, value: Any) -> int:
+    """Checks a seed: 0 ... 2^32 - 1. Beyond, the generator sees the lower 32 bits only, and two seeds are one."""
+    if integer(key, value, 0) >= 2**32:
+        raise refuse(key, "less than 2^32", value, "Larger seeds repeat the draws of smaller ones.")
+    return int(value)
+
+
 def as_tuple(key: str, value: Any) -> tuple[Any, ...]:
     """Takes a list, or a single value where a list is meant (so that `-m key=1,2,3` sweeps); a string is one value."""
     if isinstance(value, Iterable) and not isinstance(value, (str, dict)):

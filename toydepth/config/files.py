@@ -27,6 +27,8 @@ def register() -> None:
     node = OmegaConf.structured(TrainConfig)
     # Frozen dataclasses become read-only nodes, which no yaml file could then override.
     _clear_readonly(node)
+    # Options are the optimiser's own arguments; make_optimizer checks their names.
+    OmegaConf.set_struct(node.optimizer.options, False)
     ConfigStore.instance().store(name="schema", node=node)
     OmegaConf.register_new_resolver("toydepth_folder", folder_name, replace=True)
 

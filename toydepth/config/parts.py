@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from toydepth.config.checks import as_tuple, distinct, integer, member, real, refuse
+from toydepth.config.checks import as_tuple, distinct, integer, member, real, refuse, seed
 
 # OmegaConf knows no unions: `Any` stands where a value or a list of values, a number or a word, may be given.
 
@@ -31,7 +31,7 @@ class TeacherConfig:
         integer("teacher.depth", self.depth, 1)
         member("teacher.head_init", self.head_init, ("normal", "uniform"))
         if self.seed is not None:
-            integer("teacher.seed", self.seed, 0)
+            seed("teacher.seed", self.seed)
         if self.rho is not None:
             real("teacher.rho", self.rho, 0.0, 1.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from toydepth.config.checks import integer, real, refuse
+from toydepth.config.checks import integer, real, refuse, seed
 from toydepth.config.parts import (
     AverageConfig,
     CheckpointConfig,
@@ -62,7 +62,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if not self.name or any(c in self.name for c in "/\\\0"):
             raise refuse("name", "a word without slashes", repr(self.name), "It names the experiment and its folder.")
-        integer("seed", self.seed, 0)
+        seed("seed", self.seed)
         integer("replicates", self.replicates, 1)
         integer("width", self.width, 1)
         integer("vocabulary", self.vocabulary, 2)
