@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import json
@@ -169,8 +170,6 @@ def _parse(arguments: list[str]) -> Any:
     """Returns the command with its arguments filled in, not yet run: what it prints must not be taken for usage."""
 
     def later(function: Any) -> Any:
-        import functools
-
         @functools.wraps(function)
         def bound(*positional: Any, **named: Any) -> Any:
             return lambda: function(*positional, **named)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 from toydepth.config import DeviceConfig, EvalConfig, TeacherConfig, TrainConfig
 
@@ -13,30 +12,8 @@ EPSILON = float(np.finfo(np.float32).eps)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compile_each_program_once(tmp_path_factory):
-    """A program compiled by one test is read by the next; half of this folder's time would be compilation again."""
-    names = {
-        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
-        "jax_persistent_cache_min_compile_time_secs": 0,
-        "jax_persistent_cache_min_entry_size_bytes": -1,
-    }
-    before = {name: getattr(jax.config, name) for name in names}
-    for name, value in names.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-
-
-@pytest.fixture(scope="module")
-def quick_compilation():
-    """Leaves out most of the compiler's optimisations: tiny banks take longer to compile than to train."""
-    before = jax.config.values["jax_disable_most_optimizations"]
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+def compiled_once(compile_each_program_once):
+    """Every test of this folder."""
 
 
 @pytest.fixture(scope="session")

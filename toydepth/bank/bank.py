@@ -90,8 +90,8 @@ class Bank:
 
     def reset_window(self, state: State) -> State:
         """Starts a new window of the mean training loss."""
-        depths = {d: s | {"loss_sum": jnp.zeros_like(s["loss_sum"])} for d, s in state["depths"].items()}
-        return self.place(state | {"depths": depths, "count": jnp.zeros_like(state["count"])})
+        depths = {d: s | self._put({"loss_sum": jnp.zeros_like(s["loss_sum"])}) for d, s in state["depths"].items()}
+        return state | {"depths": depths} | self._put({"count": jnp.zeros_like(state["count"])})
 
     def bury(self, state: State, dead: np.ndarray, step: int) -> State:
         """Marks arms (arms,) as diverged at `step`; their weights stay as they are from then on."""
@@ -102,13 +102,19 @@ class Bank:
             now = jnp.asarray(dead[offset : offset + np.prod(shape)].reshape(shape)) & stack["alive"]
             offset += int(np.prod(shape))
             first_bad = jnp.where(now, step, stack["first_bad"])
-            depths[depth] = stack | {"alive": stack["alive"] & ~now, "first_bad": first_bad}
-        return self.place(state | {"depths": depths})
+            depths[depth] = stack | self._put({"alive": stack["alive"] & ~now, "first_bad": first_bad})
+        return state | {"depths": depths}
 
     def place(self, state: Any) -> Any:
         """Lays a state out on the devices, in memory of its own (so that it may be donated)."""
-        shardings = jax.tree.map(lambda spec: NamedSharding(self.layout.mesh, spec), _specs(state))
-        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=shardings)(state)
+        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self._shardings(state))(state)
+
+    def _put(self, part: Any) -> Any:
+        """Lays out a few new arrays, without the program that `place` compiles for a whole state."""
+        return jax.device_put(part, self._shardings(part))
+
+    def _shardings(self, tree: Any) -> Any:
+        return jax.tree.map(lambda spec: NamedSharding(self.layout.mesh, spec), _specs(tree))
 
     def _compile(self):
         mesh, problem, batch = self.layout.mesh, self.problem, self.config.batch_size
@@ -184,6 +190,12 @@ def _teacher(config: TrainConfig, key: jax.Array):
     return make_teacher(teacher.kind, teacher.depth, width=config.width, key=key, rho=teacher.rho or 0.0)
 
 
+def _student_kind(config: TrainConfig) -> dict[str, Any]:
+    """What all students of a bank have in common: their blocks, and the vocabulary of a head of their own."""
+    vocabulary = config.vocabulary if config.student.head == "learned" else None
+    return {"block": config.student.block, "vocabulary": vocabulary}
+
+
 def _make_teachers(config: TrainConfig, keys: jax.Array) -> tuple[Params, jax.Array | None]:
     def make(key: jax.Array):
         head_key, body_key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
@@ -192,26 +204,24 @@ def _make_teachers(config: TrainConfig, keys: jax.Array) -> tuple[Params, jax.Ar
         head = make_head(config.teacher.head_init, width=config.width, vocabulary=config.vocabulary, key=head_key)
         return parameters(_teacher(config, body_key)), head
 
-    teachers, heads = jax.jit(jax.vmap(make))(keys)
-    return teachers, heads
+    return jax.jit(jax.vmap(make))(keys)
 
 
 def _make_students(
     config: TrainConfig, problem: Problem, teachers: Params, student_keys: jax.Array
 ) -> dict[str, Params]:
     """Returns parameters by depth with leading axes (replicate, temperature, init); temperatures start alike."""
-    depths, block = config.student.depths, config.student.block
-    vocabulary = config.vocabulary if config.student.head == "learned" else None
+    depths, kind = config.student.depths, _student_kind(config)
 
     def from_zero(key: jax.Array) -> dict[str, Params]:
         # Layers are drawn one by one from the key, so the deepest student holds the draws of all.
-        deepest = parameters(make_student(max(depths), width=config.width, key=key, block=block, vocabulary=vocabulary))
+        deepest = parameters(make_student(max(depths), width=config.width, key=key, **kind))
         cut = lambda depth: jax.tree.map(lambda leaf: leaf[:depth], deepest["stack"])  # noqa: E731
         return {str(depth): deepest | {"stack": cut(depth)} for depth in depths}
 
     def from_euler(teacher: Params) -> dict[str, Params]:
         module = problem.teacher.module(teacher)
-        make = lambda depth: make_euler_student(depth, module, block=block, vocabulary=vocabulary)  # noqa: E731
+        make = lambda depth: make_euler_student(depth, module, **kind)  # noqa: E731
         return {str(depth): parameters(make(depth)) for depth in depths}
 
     def all_inits(teachers: Params, keys: jax.Array) -> dict[str, Params]:
@@ -243,13 +253,8 @@ def _make_problem(
     key = jax.random.key(0, impl="threefry2x32")
 
     def student(depth: int) -> Functional:
-        return functional(lambda: make_student(depth, width=config.width, key=key, block=config.student.block))
+        return functional(lambda: make_student(depth, width=config.width, key=key, **_student_kind(config)))
 
-    def learned(depth: int) -> Functional:
-        make = {"width": config.width, "block": config.student.block, "vocabulary": config.vocabulary}
-        return functional(lambda: make_student(depth, key=key, **make))
-
-    make = learned if config.student.head == "learned" else student
     return Problem(
         width=config.width,
         loss=config.loss.name,
@@ -258,7 +263,7 @@ def _make_problem(
         student_temperatures=jnp.array([config.student_temperature(t) for t in temperatures]),
         data_key=streams.data,
         teacher=functional(lambda: _teacher(config, key)),
-        students={str(depth): make(depth) for depth in optimizers},
+        students={str(depth): student(depth) for depth in optimizers},
         optimizers={str(depth): optimizer for depth, optimizer in optimizers.items()},
         decays=config.average.decays,
     )

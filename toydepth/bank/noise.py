@@ -33,10 +33,11 @@ def measure_noise_floor(bank: Bank, samples: int = 2048) -> np.ndarray:
     inputs = np.asarray(jax.device_get(bank.test_inputs))[:, :samples]
     config = bank.config
     teachers = jax.device_get(bank.teachers)
+    final_hidden = jax.jit(bank.problem.teacher.apply)
     floors = []
     for replicate in range(config.replicates):
         teacher = jax.tree.map(lambda leaf, r=replicate: leaf[r], teachers)
-        hidden = np.asarray(jax.jit(bank.problem.teacher.apply)(teacher, inputs))
+        hidden = np.asarray(final_hidden(teacher, inputs))
         if bank.heads is None:
             exact = _forward64(teacher, inputs, config.teacher.depth)
             floors.append([np.mean((hidden - exact) ** 2)] * len(config.target.temperatures))
