@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Co
     Raises:
         InputError: before anything is compiled, for a folder, a device or an optimiser that cannot be used.
     """
-    started = time.monotonic()
+    started, begun = time.monotonic(), utc_now()
     warnings = config.warnings()
     digest = config_hash(config)
     earlier = claim_folder(folder, digest)
@@ -84,20 +85,32 @@ def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Co
         device=layout.describe(),
         precision=config.device.precision,
         seeds={"seed": config.seed, "teacher": config.teacher_seed},
-        started=earlier.started if earlier else utc_now(),
+        started=earlier.started if earlier else begun,
+        wall_seconds=earlier.wall_seconds if earlier else 0.0,
         segments=earlier.segments if earlier else [],
-        warnings=warnings,
+        warnings=list(dict.fromkeys([*(earlier.warnings if earlier else []), *warnings])),
     )
     (folder / "config.yaml").write_text(yaml.safe_dump(to_dict(config), sort_keys=False))
     floors = measure_noise_floor(bank)
     record.noise_floor = _describe_floors(config, floors)
     record.write(folder)
     checkpoints = Checkpoints(folder / "checkpoints", digest)
-    outcome = _train(bank, checkpoints, floors, folder, tracker, console)
+    earlier_segments, earlier_seconds = record.segments, record.wall_seconds
+
+    def count_segment(from_step: int, step: int) -> None:
+        seconds = time.monotonic() - started
+        record.steps_done, record.wall_seconds = step, earlier_seconds + seconds
+        segment = {"started": begun, "from_step": from_step, "to_step": step, "seconds": seconds}
+        record.segments = [*earlier_segments, segment | {"device_count": layout.count}]
+        # After a checkpoint too: a process that is killed does not get to say what was paid for.
+        record.write(folder)
+
+    outcome = _train(bank, checkpoints, floors, folder, tracker, console, count_segment)
     # The tracker, like the terminal, only watches: everything below is written from memory.
     curves = make_job_curves(bank, outcome.story, floors)
     write_curves(folder, curves)
-    _fill_record(record, bank, outcome, time.monotonic() - started, earlier)
+    count_segment(outcome.from_step, outcome.step)
+    _fill_record(record, bank, outcome)
     finished = _report(folder, curves, outcome.status, console)
     finished.signal = outcome.signal
     _finish_tracker(tracker, finished, outcome)
@@ -151,7 +164,13 @@ def make_job_curves(bank: Bank, story: Story, floors: np.ndarray) -> pd.DataFram
 
 
 def _train(
-    bank: Bank, checkpoints: Checkpoints, floors: np.ndarray, folder: Path, tracker: SafeTracker, console: Console
+    bank: Bank,
+    checkpoints: Checkpoints,
+    floors: np.ndarray,
+    folder: Path,
+    tracker: SafeTracker,
+    console: Console,
+    on_checkpoint: Callable[[int, int], None],
 ) -> Outcome:
     config = bank.config
     depths = {depth: [i for i, arm in enumerate(bank.arms) if arm.depth == depth] for depth in config.student.depths}
@@ -175,8 +194,15 @@ def _train(
             if step:
                 console.print(f"going on from step {step} of {config.steps}", highlight=False)
 
-        hooks: Any = {"on_start": on_start, "on_evaluation": on_evaluation, "on_chunk": on_chunk}
-        return train(bank, checkpoints, resume=config.resume, **hooks)
+        return train(
+            bank,
+            checkpoints,
+            resume=config.resume,
+            on_start=on_start,
+            on_evaluation=on_evaluation,
+            on_chunk=on_chunk,
+            on_checkpoint=on_checkpoint,
+        )
 
 
 def _metrics(bank: Bank, story: Story, floors: np.ndarray) -> dict[str, float]:
@@ -245,14 +271,10 @@ def _describe_floors(config: TrainConfig, floors: np.ndarray) -> list[dict[str, 
     ]
 
 
-def _fill_record(record: RunRecord, bank: Bank, outcome: Outcome, seconds: float, earlier: RunRecord | None) -> None:
+def _fill_record(record: RunRecord, bank: Bank, outcome: Outcome) -> None:
     record.status = outcome.status
-    record.steps_done = outcome.step
-    record.wall_seconds = seconds + (earlier.wall_seconds if earlier else 0.0)
     record.steps_per_second = outcome.steps_per_second
     record.diverged = [{"arm": bank.arms[arm].name, **where} for arm, where in sorted(outcome.story.diverged.items())]
-    segment = {"started": utc_now(), "from_step": outcome.from_step, "to_step": outcome.step, "seconds": seconds}
-    record.segments = [*record.segments, segment | {"device_count": bank.layout.count}]
     counts = {s["device_count"] for s in record.segments}
     if len(counts) > 1:
         record.warnings.append(f"segments ran on {sorted(counts)} devices: not bitwise what one of them would give")

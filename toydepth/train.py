@@ -50,20 +50,19 @@ def main(arguments: list[str] | None = None) -> int:
     def task(node: DictConfig) -> None:
         _run_one(node, jobs)
 
-    command = hydra.main(version_base="1.3", config_path=conf_dir(), config_name="train")(task)
     before = sys.argv
     sys.argv = ["toydepth train", *arguments]
     # Hydra prints its own errors over several lines and always exits with 1, unless it is asked for the whole error.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
         _check_options(arguments)
-        command()
+        hydra.main(version_base="1.3", config_path=conf_dir(), config_name="train")(task)()
     except SystemExit as end:  # hydra ends so after --version, say
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except (_Stop, KeyboardInterrupt) as stop:
         jobs.codes.append(stop.code if isinstance(stop, _Stop) else 130)
     except InputError as error:
-        return _complain(error, InputError.exit_code)
+        jobs.codes.append(_complain(error, InputError.exit_code))
     except Exception as error:
         message = explain(error, TrainConfig, arguments)
         if message is None and isinstance(error, OSError) and not jobs.begun:
@@ -71,10 +70,11 @@ def main(arguments: list[str] | None = None) -> int:
             message = f"hydra.run.dir must be a folder that can be made, got {why}. Choose another."
         if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):
             raise
-        return _complain(message, InputError.exit_code)
+        jobs.codes.append(_complain(message, InputError.exit_code))
     finally:
         sys.argv = before
-    if as_json and (jobs.finished or jobs.codes):
+    # Nothing to say where hydra itself has answered (--cfg job); otherwise always a list, were it an empty one.
+    if as_json and jobs.codes:
         rows = [job | {"fits": []} if job["fits"] is None else job for job in jobs.finished]
         print(json.dumps(rows, allow_nan=False))
     return max(jobs.codes, default=0)

@@ -7,14 +7,15 @@ import pytest
 
 from toydepth.bank import make_arms
 from toydepth.bank.optimise import (
-    learning_rates,
+    LearningRates,
     make_optimizer,
+    make_schedule,
     optimizer_names,
     peak_learning_rate,
     schedule_shape,
 )
 from toydepth.bank.story import Story, evaluation_steps
-from toydepth.config import OptimizerConfig, StudentConfig, TrainConfig
+from toydepth.config import OptimizerConfig, ScheduleConfig, StudentConfig, TrainConfig
 from toydepth.errors import InputError
 
 
@@ -49,11 +50,24 @@ def test_tau_is_the_running_sum_of_learning_rates():
     story = Story(config, make_arms(config))
     for step in (0, 1, 7, 30):
         story.add(step, np.zeros(2), {"test_loss": np.zeros(2)})
-    rates = np.stack([learning_rates(config, depth) for depth in (1, 4)], axis=1)
+    rates = np.stack([make_schedule(config, depth)(jnp.arange(30)) for depth in (1, 4)], axis=1).astype(float)
     expected = [rates[:step].sum(axis=0) for step in (0, 1, 7, 30)]
     np.testing.assert_allclose(story.series["tau"], expected, rtol=1e-12)
     np.testing.assert_array_equal(story.series["learning_rate"], rates[[0, 0, 6, 29]])
     assert rates[0] == pytest.approx([0.01, 0.005]) and rates[-1] == pytest.approx([1e-5, 5e-6], rel=1e-4)
+
+
+def test_tau_is_the_same_bits_in_any_order_and_in_constant_memory(monkeypatch):
+    config = TrainConfig(steps=2**31 - 1)
+    rates = LearningRates(config, 1)
+    assert rates.at(2**31 - 2) == pytest.approx(1e-5, rel=1e-3)
+    monkeypatch.setattr(LearningRates, "_length", 8)
+    config = TrainConfig(steps=100, schedule=ScheduleConfig(decay_fraction=1.0))
+    forward, jumps = LearningRates(config, 1), LearningRates(config, 1)
+    taus = {step: forward.tau(step) for step in (0, 1, 7, 8, 9, 63, 64, 100)}
+    assert {step: jumps.tau(step) for step in (100, 9, 64, 0, 8, 63, 1, 7)} == taus
+    each = np.asarray(make_schedule(config, 1)(jnp.arange(100)), float)
+    assert [taus[step] for step in taus] == pytest.approx([each[:step].sum() for step in taus], rel=1e-12)
 
 
 @pytest.mark.parametrize(("steps", "points"), [(1, 1), (1, 50), (2, 5), (10, 1), (1000, 50)])

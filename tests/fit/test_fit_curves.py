@@ -210,3 +210,18 @@ def test_every_average_gets_an_exponent_of_its_own(make_curves):
     rows = {row.average_decay: row.alpha for row in fit_curves(curves, weights=("average",)).rows}
     assert set(rows) == {0.998, 0.9999}
     assert rows[0.9999] == pytest.approx(rows[0.998] - 1)
+
+
+def test_arms_no_better_than_at_the_start_are_said(make_curves):
+    # Blown up under a norm that bounds the loss, or stuck: finite, so nothing else would mark them.
+    curves = make_curves(lambda step: 1 + step / 1000)
+    (row,) = fit_curves(curves, weights=("raw",)).rows
+    assert not any("step 0" in caveat for caveat in row.caveats)
+    start = curves.loc[curves["step"] == 0].set_index(["replicate", "depth"])["test_loss"]
+    stuck = (curves["replicate"] == 1) & curves["depth"].isin([6, 24]) & (curves["step"] > 0)
+    curves.loc[stuck, "test_loss"] = [start[1, depth] for depth in curves.loc[stuck, "depth"]]
+    table = fit_curves(curves, weights=("raw",), all_steps=True)
+    said = "2 of 8 arms are not below their loss at step 0 (depths 6, 24)"
+    assert [said in row.caveats for row in table.rows] == [row.step > 0 for row in table.rows]
+    later = fit_curves(curves[curves["step"] > 0], weights=("raw",))
+    assert not any("step 0" in caveat for caveat in later.last[0].caveats)

@@ -1,5 +1,10 @@
 """Bad input: exit code 2, one line that names the key, and nothing left behind."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from toydepth.config import StudentConfig, TrainConfig, from_dict, to_dict
@@ -19,6 +24,7 @@ CASES = {
     "target.temperatures=[0.1,1]": "target.temperatures must be a single value with loss.name=mse",
     "steps=0": "steps must be a whole number, at least 1, got 0",
     "steps=abc": "steps",
+    "steps=3000000000": "steps must be less than 2^31",
     "learning_rate=0": "learning_rate must be a finite number, greater than 0",
     "learning_rate=nan": "learning_rate must be a finite number",
     "teacher.rho=0.5": "teacher.rho must be left out for a teacher of kind tied",
@@ -70,6 +76,23 @@ def test_a_student_deeper_than_the_teacher_warns_and_runs(train, record, tmp_pat
     code, _, _ = train("student.depths=[1,5]", "steps=1")
     assert code == 0
     assert record(tmp_path / "run")["warnings"] == ["student.depths 5: deeper than the teacher (teacher.depth 4)"]
+
+
+def test_with_json_a_refused_config_is_an_empty_list(train):
+    for override in ("stepz=3", "steps=0", "--unknown"):
+        code, out, err = train(override, "--json")
+        assert code == 2 and json.loads(out) == [] and len(err.strip().splitlines()) == 1
+
+
+def test_a_batch_that_the_devices_do_not_divide(repository, tmp_path):
+    # Devices are counted when jax starts, so this needs a process of its own.
+    env = os.environ | {"PYTHONPATH": str(repository), "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    words = ["device.platform=cpu", "device.count=2", "batch_size=255", "tracker=none", f"hydra.run.dir={tmp_path}/run"]
+    command = [sys.executable, "-m", "toydepth.train", *words]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "batch_size must be divisible by the 2 devices that share it, got 255" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize("key", ["seed", "teacher.seed"])

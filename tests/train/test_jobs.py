@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from toydepth.bank.checkpoint import Checkpoints
 from toydepth.cli import main as cli
 from toydepth.config.files import folder_name
 from toydepth.runs import CURVE_COLUMNS
@@ -126,6 +127,13 @@ def test_all_arms_diverged_is_exit_code_3(train, record, tmp_path):
     assert np.isfinite(curves["test_loss"]).all() and curves["diverged"].all()
 
 
+def last_step(folder):
+    """The step that the run's tracker was told last, 0 before."""
+    metrics = Path(folder) / "metrics.jsonl"
+    lines = metrics.read_text().splitlines() if metrics.exists() else []
+    return max((json.loads(line).get("step", 0) for line in lines if line.endswith("}")), default=0)
+
+
 def test_folders_of_two_jobs_differ():
     long = ",".join(f"target.temperatures=[{i}]" for i in range(30))
     names = [folder_name("tied", text) for text in ("", "seed=1", "seed=1/2", "seed=1_2", long, long + "0")]
@@ -133,14 +141,14 @@ def test_folders_of_two_jobs_differ():
 
 
 @pytest.mark.parametrize("number, expected", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_is_answered_and_the_run_goes_on_bit_for_bit(repository, tmp_path, record, number, expected):
+def test_a_signal_is_answered_and_the_run_goes_on_bit_for_bit(repository, tmp_path, record, capsys, number, expected):
     common = [
         "width=4",
         "teacher.depth=4",
         "batch_size=16",
         "eval.samples=64",
         "device.count=1",
-        "tracker=none",
+        "tracker=jsonl",
         "steps=60000",
     ]
     command = [sys.executable, "-m", "toydepth.cli", "train", *common, "student.depths=[1,2]", "eval.points=30"]
@@ -151,15 +159,14 @@ def test_a_signal_is_answered_and_the_run_goes_on_bit_for_bit(repository, tmp_pa
         return subprocess.Popen([*command, f"hydra.run.dir={where}"], env=env, cwd=tmp_path, stderr=subprocess.DEVNULL)
 
     process = start(folder)
-    deadline = time.monotonic() + 120
-    # The record is written before training; some seconds later the loop runs, long before its end.
-    while not (folder / "record.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    time.sleep(5)
+    # Signalled inside the decay of the learning rate, which is the last 70 % of the steps.
+    deadline = time.monotonic() + 240
+    while last_step(folder) < 18000 and time.monotonic() < deadline:
+        time.sleep(0.1)
     process.send_signal(number)
     assert process.wait(timeout=120) == expected
     stopped = record(folder)
-    assert stopped["status"] == "interrupted" and 0 < stopped["steps_done"] < 60000
+    assert stopped["status"] == "interrupted" and 18000 <= stopped["steps_done"] < 60000
     if number == signal.SIGINT:
         return
     assert start(folder).wait(timeout=300) == 0
@@ -167,3 +174,33 @@ def test_a_signal_is_answered_and_the_run_goes_on_bit_for_bit(repository, tmp_pa
     assert record(folder)["segments"][1]["from_step"] == stopped["steps_done"]
     broken, whole = (pd.read_parquet(Path(f) / "curves.parquet") for f in (folder, tmp_path / "unbroken"))
     pd.testing.assert_frame_equal(broken, whole, check_exact=True)
+    ours, theirs = export(folder, capsys), export(tmp_path / "unbroken", capsys)
+    assert ours.keys() == theirs.keys() and ours["step"] == 60000
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_killed_run_keeps_what_its_checkpoints_had_paid_for(train, record, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        """The process ends without a word, right after a checkpoint."""
+
+    saved = Checkpoints.save
+
+    def save(self, step, state, story):
+        saved(self, step, state, story)
+        if step == 13:
+            raise Killed
+
+    words = (*SHORT, "checkpoint.every_seconds=1e-9", "student.depths=[1,5]")
+    monkeypatch.setattr("toydepth.bank.loop._FIRST_CHUNK", 3)
+    monkeypatch.setattr("toydepth.bank.loop.CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr(Checkpoints, "save", save)
+    with pytest.raises(Killed):
+        train(*words)
+    cut = record(tmp_path / "run")
+    assert cut["status"] == "running" and cut["warnings"] and cut["segments"][0]["to_step"] == 10
+    monkeypatch.setattr(Checkpoints, "save", saved)
+    assert train(*words)[0] == 0
+    done = record(tmp_path / "run")
+    assert done["status"] == "complete" and done["warnings"] == cut["warnings"] and len(done["segments"]) == 2
+    assert done["wall_seconds"] > cut["wall_seconds"] > 0
+    assert done["segments"][0] == cut["segments"][0] and done["segments"][1]["from_step"] == 13

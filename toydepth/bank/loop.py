@@ -46,6 +46,7 @@ def train(
     on_start: Callable[[int], None] = lambda step: None,
     on_evaluation: Callable[[Story], None] = lambda story: None,
     on_chunk: Callable[[int, np.ndarray], None] = lambda step, losses: None,
+    on_checkpoint: Callable[[int, int], None] = lambda first, step: None,
 ) -> Outcome:
     """Trains all arms of a bank to the last step, from the last whole checkpoint where there is one.
 
@@ -59,6 +60,7 @@ def train(
         on_start: called once, with the step where this process begins.
         on_evaluation: called after every evaluation of this process.
         on_chunk: called after every chunk with the step and the running mean training loss of each arm, (arms,).
+        on_checkpoint: called after every checkpoint but the last, with the step where this process began and the step.
     """
     started = time.monotonic()
     story, state = Story(bank.config, bank.arms), bank.state
@@ -85,6 +87,7 @@ def train(
                 every = bank.config.checkpoint.every_seconds
                 if checkpoints and every and time.monotonic() - saved_at > every and step < stop:
                     checkpoints.save(step, state, story.to_json())
+                    on_checkpoint(first, step)
                     saved_at = time.monotonic()
             if step == stop or not bank.by_arm(state, "alive").any():
                 state = _evaluate(bank, state, story, step)

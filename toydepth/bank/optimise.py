@@ -56,9 +56,43 @@ def make_schedule(config: TrainConfig, depth: int) -> optax.Schedule:
     return lambda step: peak * shape(step)
 
 
-def learning_rates(config: TrainConfig, depth: int) -> np.ndarray:
-    """Returns the learning rate of every update, (steps,) float64; their running sum is tau."""
-    return np.asarray(jnp.broadcast_to(make_schedule(config, depth)(jnp.arange(config.steps)), config.steps), float)
+class LearningRates:
+    """The learning rate of every update of a depth, and tau, its running sum; memory does not grow with the steps.
+
+    Taken in blocks that begin at multiples of their length: tau is the same bits whatever was asked for before.
+
+    Example:
+        >>> from toydepth.config import ScheduleConfig
+        >>> rates = LearningRates(TrainConfig(steps=10, learning_rate=0.5, schedule=ScheduleConfig("constant")), 4)
+        >>> rates.at(0), rates.tau(10)
+        (0.25, 2.5)
+    """
+
+    _length = 2**14
+
+    def __init__(self, config: TrainConfig, depth: int):
+        self._schedule = make_schedule(config, depth)
+        self._block: tuple[int, np.ndarray] = (-1, np.empty(0))
+        self._sums = [0.0]
+
+    def at(self, update: int) -> float:
+        """Returns the learning rate of an update, 0 ... steps - 1."""
+        block, place = divmod(update, self._length)
+        return float(self._rates(block)[place])
+
+    def tau(self, step: int) -> float:
+        """Returns the sum of the learning rates of the first `step` updates."""
+        block, place = divmod(step, self._length)
+        while len(self._sums) <= block:
+            self._sums.append(self._sums[-1] + float(self._rates(len(self._sums) - 1).sum()))
+        return self._sums[block] + (float(self._rates(block)[:place].sum()) if place else 0.0)
+
+    def _rates(self, block: int) -> np.ndarray:
+        if self._block[0] != block:
+            updates = jnp.asarray(block * self._length + np.arange(self._length), jnp.int32)
+            rates = jnp.broadcast_to(self._schedule(updates), updates.shape)
+            self._block = (block, np.asarray(rates, float))
+        return self._block[1]
 
 
 def optimizer_names() -> list[str]:

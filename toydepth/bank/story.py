@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from toydepth.bank.arms import Arm
-from toydepth.bank.optimise import learning_rates
+from toydepth.bank.optimise import LearningRates
 from toydepth.config import TrainConfig
 
 
@@ -36,9 +37,7 @@ class Story:
     diverged: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        rates = {depth: learning_rates(self.config, depth) for depth in self.config.student.depths}
-        self._rates = np.stack([rates[arm.depth] for arm in self.arms], axis=1)
-        self._tau = np.concatenate([np.zeros((1, len(self.arms))), np.cumsum(self._rates, axis=0)])
+        self._rates = {depth: LearningRates(self.config, depth) for depth in self.config.student.depths}
 
     @property
     def last_step(self) -> int:
@@ -50,12 +49,17 @@ class Story:
         dead = np.isin(np.arange(len(self.arms)), list(self.diverged))
         row = {"train_loss": train_loss, **test}
         row = {name: np.where(dead, np.nan, values) for name, values in row.items()}
-        row |= {"tau": self._tau[step], "learning_rate": self._rates[max(step - 1, 0)]}
+        row["tau"] = self._by_arm(lambda rates: rates.tau(step))
+        row["learning_rate"] = self._by_arm(lambda rates: rates.at(max(step - 1, 0)))
         scalars = {"step": step, "samples": step * self.config.batch_size}
         for name, value in scalars.items():
             self.series.setdefault(name, []).append(value)
         for name, values in row.items():
             self.series.setdefault(name, []).append([float(v) for v in values])
+
+    def _by_arm(self, function: Callable[[LearningRates], float]) -> np.ndarray:
+        values = {depth: function(rates) for depth, rates in self._rates.items()}
+        return np.array([values[arm.depth] for arm in self.arms])
 
     def to_json(self) -> dict[str, Any]:
         """Returns the story as JSON-able values; float64 survives unchanged."""

@@ -66,7 +66,8 @@ class TrainConfig:
         integer("replicates", self.replicates, 1)
         integer("width", self.width, 1)
         integer("vocabulary", self.vocabulary, 2)
-        integer("steps", self.steps, 1, "Give the number of updates.")
+        if integer("steps", self.steps, 1, "Give the number of updates.") >= 2**31:
+            raise refuse("steps", "less than 2^31", self.steps, "Updates are counted in 32 bits.")
         integer("batch_size", self.batch_size, 1)
         real("learning_rate", self.learning_rate, 0.0, open_low=True)
         self._check_teacher()

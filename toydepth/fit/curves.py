@@ -123,7 +123,7 @@ def _rows(
     for i, (step, fit, replicates) in enumerate(fits):
         drift = fit_drift(steps[: i + 1], alphas[: i + 1], confidence=confidence)
         earlier = [other for at, other, _ in fits[: i + 1] if drift.window and at >= drift.window[0]]
-        caveats = fit.caveats + _table_caveats(group, fit, drift, earlier)
+        caveats = fit.caveats + _table_caveats(group, fit, drift, earlier) + _not_learning(group, fit, step, replicates)
         labels: dict[str, Any] = {**group.labels, "weights": group.weights, "average_decay": group.average_decay}
         rows.append(
             DepthExponent(
@@ -158,6 +158,19 @@ def _table_caveats(group: Group, fit: DepthFit, drift: Drift, earlier: list[Dept
     if drift.slope is not None and len({other.depths for other in earlier}) > 1:
         caveats.append("the depths in the fit change within the drift window: part of the drift may be theirs")
     return tuple(caveats)
+
+
+def _not_learning(group: Group, fit: DepthFit, step: int, replicates: list[int]) -> tuple[str, ...]:
+    """Names arms whose loss is no lower than before training: stuck, or blown up under a norm that bounds the loss."""
+    if group.steps[0] != 0 or step == 0:
+        return ()
+    rows, columns = [replicates[r] for r in fit.replicates], np.nonzero(np.isin(group.depths, fit.depths))[0]
+    used = np.ix_(rows, columns)
+    stuck = group.losses[group.steps == step][0][used] >= group.losses[0][used]
+    if not stuck.any():
+        return ()
+    depths = ", ".join(number_name(depth) for depth in group.depths[columns][stuck.any(axis=0)])
+    return (f"{stuck.sum()} of {stuck.size} arms are not below their loss at step 0 (depths {depths})",)
 
 
 def _no_step(group: Group) -> str:
