@@ -56,8 +56,7 @@ def export_weights(run: str | Path, output: str | Path) -> dict[str, np.ndarray]
         sets = {"raw": stack["params"]}
         sets |= {f"average={d:g}": a for d, a in zip(config.average.decays, stack["averages"], strict=True)}
         for kind, params in sets.items():
-            where = np.unravel_index(index - first, stack["alive"].shape)
-            own = jax.tree.map(lambda leaf, where=where: leaf[where], params)
+            own = jax.tree.map(lambda leaf, place=index - first: leaf[place], params)
             arrays |= _flatten(f"student/{arm.name}/{kind}", own)
     with Path(output).open("wb") as file:
         np.savez(file, **arrays)

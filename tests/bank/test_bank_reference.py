@@ -46,12 +46,12 @@ def bank(request, tiny, quick_compilation):
 
 
 def initial(bank, depth):
-    """Host copy of the first replicate's parameters, axes (temperature, init) kept."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[0], bank.state["depths"][str(depth)]["params"])
+    """Host copy of the parameters of a depth; with one replicate and init, an arm a temperature."""
+    return jax.tree.map(np.asarray, bank.state["depths"][str(depth)]["params"])
 
 
-def pick(tree, temperature, init=0):
-    return jax.tree.map(lambda leaf: leaf[temperature, init], tree)
+def pick(tree, arm):
+    return jax.tree.map(lambda leaf: leaf[arm], tree)
 
 
 def teach(bank, reference, x):
@@ -109,15 +109,15 @@ def test_forward_losses_updates_and_averages(bank, reference):
             stack = state["depths"][str(depth)]
             # Relative to the learning rate, i.e. to the size of an update.
             close = {"rtol": 1e-6, "atol": 1e-5 * 0.01 if step == 0 else 1e-4 * 0.01}
-            compare(jax.tree.map(lambda leaf: leaf[0], stack["params"]), k, params, close)
+            compare(stack["params"], k, params, close)
             for measured, average in zip(stack["averages"], averages[depth, k], strict=True):
-                compare(jax.tree.map(lambda leaf: leaf[0], measured), k, average, close)
+                compare(measured, k, average, close)
     np.testing.assert_allclose(bank.by_arm(state, "loss_sum"), list(losses.values()), rtol=3e-5)
     assert int(state["step"]) == int(state["count"]) == 3 and bank.num_traces == 1
 
 
-def compare(measured, temperature, expected, close):
-    measured = pick(jax.tree.map(np.asarray, measured), temperature)
+def compare(measured, arm, expected, close):
+    measured = pick(jax.tree.map(np.asarray, measured), arm)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **close), measured, expected)
 
 

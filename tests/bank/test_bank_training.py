@@ -97,7 +97,7 @@ def test_another_seed_changes_everything_and_the_teachers_own_only_the_teacher(t
     taught = make_bank(retaught, prepare_devices(retaught))
     assert_same(taught.teachers, other.teachers)
     np.testing.assert_array_equal(taught.test_inputs, bank.test_inputs)
-    assert_same(jax.tree.map(lambda leaf: leaf[:, :, 0], student(taught.state)), zeros(student(start)))
+    assert_same(zeros(student(taught.state)), zeros(student(start)))
     np.testing.assert_array_equal(
         jax.random.key_data(bank.problem.data_key), jax.random.key_data(taught.problem.data_key)
     )
@@ -108,8 +108,8 @@ def student(state):
 
 
 def zeros(mlp):
-    """The arms of init zero."""
-    return jax.tree.map(lambda leaf: leaf[:, :, 0], mlp)
+    """The arms of init zero, every other one."""
+    return jax.tree.map(lambda leaf: leaf[::2], mlp)
 
 
 def test_replicates_differ_in_teacher_and_student_draws(kept):
@@ -171,10 +171,10 @@ def test_no_checkpoint_is_read_where_none_is_wanted(bank, config, unbroken, tmp_
 
 
 def poison(bank, arm, value, name="w1"):
-    """The bank's state with one weight of one arm (replicate, init) set to `value`."""
+    """The bank's state with the weights of one arm's first layer set to `value`."""
     state = jax.device_get(bank.state)
     leaf = np.array(state["depths"]["2"]["params"]["stack"]["block"]["mlp"][name])
-    leaf[arm[0], 0, arm[1], 0] = value
+    leaf[arm, 0] = value
     state["depths"]["2"]["params"]["stack"]["block"]["mlp"][name] = leaf
     return bank.place(state)
 
@@ -189,10 +189,10 @@ def test_an_arm_that_diverges_stops_alone(bank, unbroken):
     series, _ = unbroken
     middle = series["step"][3]
     bank.state = bank.advance(bank.state, middle - 1)
-    bank.state = poison(bank, (1, 0), 1e25)  # finite, but its loss or gradient is not
+    arm = 2  # depth 2, replicate 1, init zero
+    bank.state = poison(bank, arm, 1e25)  # finite, but its loss or gradient is not
     poisoned = student(bank.state)
     outcome = train(bank)
-    arm = 2  # depth 2, replicate 1, init zero
     assert outcome.status == "complete"
     assert outcome.story.diverged == {arm: {"last_finite_step": middle - 1, "first_non_finite_step": middle}}
     after = outcome.story.series
@@ -201,7 +201,7 @@ def test_an_arm_that_diverges_stops_alone(bank, unbroken):
     kept = student(outcome.state)
     for name, leaf in kept.items():
         assert np.isfinite(leaf).all()
-        np.testing.assert_array_equal(leaf[1, 0, 0], poisoned[name][1, 0, 0])
+        np.testing.assert_array_equal(leaf[arm], poisoned[name][arm])
     full = others(series, arm)
     # The run began late: from its second evaluation on, its rows are those of the unbroken run.
     mine = others(after, arm)
@@ -210,7 +210,7 @@ def test_an_arm_that_diverges_stops_alone(bank, unbroken):
 
 
 def test_an_arm_with_a_nan_is_buried_at_the_first_evaluation(bank, unbroken):
-    bank.state = poison(bank, (0, 1), np.nan)
+    bank.state = poison(bank, 1, np.nan)
     outcome = train(bank)
     assert outcome.story.diverged == {1: {"last_finite_step": -1, "first_non_finite_step": 0}}
     assert_same(others(outcome.story.series, 1), others(unbroken[0], 1))

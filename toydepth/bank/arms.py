@@ -12,7 +12,7 @@ from toydepth.net import Block, MidpointBlock
 class Arm:
     """One student: (depth, temperature, init, block, replicate); temperature None where the loss reads none.
 
-    Arms of one depth are stacked: their parameters lie side by side with leading axes (replicate, temperature, init).
+    Arms of one depth are stacked: their parameters lie side by side on one leading axis, in the order of `make_arms`.
     """
 
     depth: int

@@ -38,7 +38,7 @@ class Bank:
 
     `state` is a pytree: step, count (updates since the last evaluation) and, for each depth, params, optimizer,
     averages (one set a decay), loss_sum (since the last evaluation), alive, first_bad (the update that was not finite,
-    -1 for none). Every array of a depth has leading axes (replicate, temperature, init).
+    -1 for none). Every array of a depth has the axis of its arms first: replicate, temperature, init, in that order.
 
     `num_traces` counts how often the training program was traced: once, whatever the number and length of chunks.
     """
@@ -85,7 +85,7 @@ class Bank:
 
     def by_arm(self, state: State, name: str) -> np.ndarray:
         """Returns a number of every arm, (arms,), from the state: 'loss_sum', 'alive' or 'first_bad'."""
-        depths = [np.asarray(jax.device_get(state["depths"][str(d)][name])).ravel() for d in self.config.student.depths]
+        depths = [np.asarray(jax.device_get(state["depths"][str(d)][name])) for d in self.config.student.depths]
         return np.concatenate(depths)
 
     def reset_window(self, state: State) -> State:
@@ -98,9 +98,9 @@ class Bank:
         depths, offset = {}, 0
         for depth in map(str, self.config.student.depths):
             stack = state["depths"][depth]
-            shape = stack["alive"].shape
-            now = jnp.asarray(dead[offset : offset + np.prod(shape)].reshape(shape)) & stack["alive"]
-            offset += int(np.prod(shape))
+            arms = len(stack["alive"])
+            now = jnp.asarray(dead[offset : offset + arms]) & stack["alive"]
+            offset += arms
             first_bad = jnp.where(now, step, stack["first_bad"])
             depths[depth] = stack | self._put({"alive": stack["alive"] & ~now, "first_bad": first_bad})
         return state | {"depths": depths}
@@ -150,7 +150,7 @@ class Bank:
             evaluate,
             mesh=mesh,
             in_specs=(*fixed, P("replica"), P(None, "batch")),
-            out_specs=P("replica", None, None, "batch"),
+            out_specs=P("replica", "batch"),
             check_vma=False,
         )
         return jax.jit(mapped, donate_argnums=2, compiler_options=options), jax.jit(losses, compiler_options=options)
@@ -181,7 +181,7 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
 
 
 def _specs(tree: Any) -> Any:
-    """Leading axis over the replica devices; scalars everywhere."""
+    """Leading axis (replicates, or arms, in which they come first) over the replica devices; scalars everywhere."""
     return jax.tree.map(lambda leaf: P("replica") if jnp.ndim(leaf) else P(), tree)
 
 
@@ -210,7 +210,7 @@ def _make_teachers(config: TrainConfig, keys: jax.Array) -> tuple[Params, jax.Ar
 def _make_students(
     config: TrainConfig, problem: Problem, teachers: Params, student_keys: jax.Array
 ) -> dict[str, Params]:
-    """Returns parameters by depth with leading axes (replicate, temperature, init); temperatures start alike."""
+    """Returns parameters by depth, an arm a row (replicate, temperature, init, in that order); temperatures start alike."""
     depths, kind = config.student.depths, _student_kind(config)
 
     def from_zero(key: jax.Array) -> dict[str, Params]:
@@ -229,16 +229,19 @@ def _make_students(
         inits = [make[init]() for init in config.student.init]
         temperatures = len(config.target.temperatures)
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *inits)
-        return jax.tree.map(lambda leaf: jnp.stack([leaf] * temperatures, axis=1), stacked)
+        return jax.tree.map(lambda leaf: one_axis(jnp.stack([leaf] * temperatures, axis=1)), stacked)
+
+    def one_axis(leaf: jax.Array) -> jax.Array:
+        return leaf.reshape(leaf.shape[0] * leaf.shape[1] * leaf.shape[2], *leaf.shape[3:])
 
     return jax.jit(all_inits)(teachers, student_keys)
 
 
 def _initial_stack(config: TrainConfig, optimizer: optax.GradientTransformation, params: Params) -> State:
-    shape = jax.tree.leaves(params)[0].shape[:3]
+    shape = jax.tree.leaves(params)[0].shape[:1]
     return {
         "params": params,
-        "optimizer": jax.vmap(jax.vmap(jax.vmap(optimizer.init)))(params),
+        "optimizer": jax.vmap(optimizer.init)(params),
         "averages": tuple(params for _ in config.average.decays),
         "loss_sum": jnp.zeros(shape),
         "alive": jnp.ones(shape, bool),

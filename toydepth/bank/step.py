@@ -1,7 +1,8 @@
 """One update of every arm, and one batch of test losses: pure functions of arrays, run inside the compiled programs.
 
-Leading axes are always (replicate, temperature, init). The teacher is run once for each replicate; temperatures only
-divide its logits.
+The arms of a depth lie on one leading axis, in the order replicate, temperature, init. One axis, not three: on CPU, XLA
+runs the matrix products of nested batches several times slower. The teacher is run once for each replicate;
+temperatures only divide its logits.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def train_step(
 
     An arm whose loss or gradient is not finite keeps its weights from then on; the others do not notice.
     """
-    targets = jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
+    targets = _targets(problem, teachers, heads, x)
     gradients = {}
     for depth, stack in state["depths"].items():
 
@@ -83,7 +84,7 @@ def train_step(
 
 def evaluate_batch(problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array) -> Any:
     """Returns per-example losses on x (width, batch) for weights {depth: {name: params}}, (..., batch) each."""
-    targets = jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
+    targets = _targets(problem, teachers, heads, x)
     result = {}
     for depth, sets in weights.items():
 
@@ -94,10 +95,24 @@ def evaluate_batch(problem: Problem, teachers: Params, heads: Any, weights: Any,
     return result
 
 
+def _targets(problem: Problem, teachers: Params, heads: Any, x: jax.Array) -> jax.Array:
+    """Every replicate's targets, (replicates, temperatures, ..., batch)."""
+    return jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
+
+
 def _over_arms(function: Callable[..., Any], problem: Problem, params: Params, heads: Any, targets: jax.Array) -> Any:
-    inits = jax.vmap(function, in_axes=(0, None, None, None))
-    temperatures = jax.vmap(inits, in_axes=(0, None, 0, 0))
-    return jax.vmap(temperatures, in_axes=(0, 0, 0, None))(params, heads, targets, problem.student_temperatures)
+    """Calls function(params, head, target, temperature) of every arm of a depth; results have the axis of the arms."""
+    replicates, temperatures = targets.shape[:2]
+    arms = jax.tree.leaves(params)[0].shape[0]
+
+    def spread(array: jax.Array) -> jax.Array:
+        """Repeats (replicates, temperatures, ...), either of which may be 1, for every arm."""
+        inits = arms // (replicates * temperatures)
+        wanted = jnp.broadcast_to(array[:, :, None], (replicates, temperatures, inits, *array.shape[2:]))
+        return wanted.reshape(arms, *array.shape[2:])
+
+    heads = None if heads is None else spread(heads[:, None])
+    return jax.vmap(function)(params, heads, spread(targets), spread(problem.student_temperatures[None, :]))
 
 
 def _update(
@@ -110,11 +125,10 @@ def _update(
 ) -> dict[str, Any]:
     finite = jnp.isfinite(loss)
     for leaf in jax.tree.leaves(gradient):
-        finite &= jnp.isfinite(leaf).all(axis=tuple(range(3, leaf.ndim)))
+        finite &= jnp.isfinite(leaf).all(axis=tuple(range(1, leaf.ndim)))
     alive = stack["alive"] & finite
     # The optimiser sees one arm at a time, so that one which mixes its weights (norms, matrices) mixes no arms.
-    each = jax.vmap(jax.vmap(jax.vmap(optimizer.update)))
-    updates, optimizer_state = each(gradient, stack["optimizer"], stack["params"])
+    updates, optimizer_state = jax.vmap(optimizer.update)(gradient, stack["optimizer"], stack["params"])
     params = optax.apply_updates(stack["params"], updates)
     averages = tuple(
         optax.incremental_update(params, average, 1 - decay)
@@ -122,7 +136,7 @@ def _update(
     )
 
     def keep(new: jax.Array, old: jax.Array) -> jax.Array:
-        return jnp.where(alive.reshape(alive.shape + (1,) * (new.ndim - 3)), new, old)
+        return jnp.where(alive.reshape(alive.shape + (1,) * (new.ndim - 1)), new, old)
 
     new = {"params": params, "optimizer": optimizer_state, "averages": averages}
     old = {name: stack[name] for name in new}
