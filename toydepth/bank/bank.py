@@ -210,7 +210,7 @@ def _make_teachers(config: TrainConfig, keys: jax.Array) -> tuple[Params, jax.Ar
 def _make_students(
     config: TrainConfig, problem: Problem, teachers: Params, student_keys: jax.Array
 ) -> dict[str, Params]:
-    """Returns parameters by depth, an arm a row (replicate, temperature, init, in that order); temperatures start alike."""
+    """Returns parameters by depth, the axis of the arms first; temperatures start alike."""
     depths, kind = config.student.depths, _student_kind(config)
 
     def from_zero(key: jax.Array) -> dict[str, Params]:
