@@ -43,3 +43,18 @@ def test_replicates_interval_covers_with_points_missing():
         return table
 
     assert 0.92 <= coverage("replicates", losses, 1.5, num_bootstrap=1000) <= 0.98
+
+
+def test_covariance_interval_covers_with_a_floor():
+    def losses(rng):
+        return (2 * DEPTHS**-1.5 + 0.002) * np.exp(0.02 * rng.normal(size=6))
+
+    assert 0.92 <= coverage("covariance", losses, 1.5, num_bootstrap=10, floor=True) <= 0.98
+
+
+def test_replicates_interval_covers_with_a_floor():
+    def losses(rng):
+        alpha = rng.normal(1.5, 0.2, (3, 1))
+        return (np.exp(-alpha * np.log(DEPTHS)) + 0.002) * np.exp(0.02 * rng.normal(size=(3, 6)))
+
+    assert 0.92 <= coverage("replicates", losses, 1.5, num_bootstrap=200, floor=True) <= 0.98
