@@ -1,6 +1,5 @@
 """Bad input: exit code 2, one line that names the key, and nothing left behind."""
 
-import json
 import os
 import subprocess
 import sys
@@ -76,12 +75,6 @@ def test_a_student_deeper_than_the_teacher_warns_and_runs(train, record, tmp_pat
     code, _, _ = train("student.depths=[1,5]", "steps=1")
     assert code == 0
     assert record(tmp_path / "run")["warnings"] == ["student.depths 5: deeper than the teacher (teacher.depth 4)"]
-
-
-def test_with_json_a_refused_config_is_an_empty_list(train):
-    for override in ("stepz=3", "steps=0", "--unknown"):
-        code, out, err = train(override, "--json")
-        assert code == 2 and json.loads(out) == [] and len(err.strip().splitlines()) == 1
 
 
 def test_a_batch_that_the_devices_do_not_divide(repository, tmp_path):
