@@ -164,12 +164,12 @@ def _not_learning(group: Group, fit: DepthFit, step: int, replicates: list[int])
     """Names arms whose loss is no lower than before training: stuck, or blown up under a norm that bounds the loss."""
     if group.steps[0] != 0 or step == 0:
         return ()
-    rows, columns = [replicates[r] for r in fit.replicates], np.nonzero(np.isin(group.depths, fit.depths))[0]
-    used = np.ix_(rows, columns)
-    stuck = group.losses[group.steps == step][0][used] >= group.losses[0][used]
+    rows, used = [replicates[r] for r in fit.replicates], np.isin(group.depths, fit.depths)
+    now, start = (losses[rows][:, used] for losses in (group.losses[group.steps == step][0], group.losses[0]))
+    stuck = now >= start
     if not stuck.any():
         return ()
-    depths = ", ".join(number_name(depth) for depth in group.depths[columns][stuck.any(axis=0)])
+    depths = ", ".join(number_name(depth) for depth in group.depths[used][stuck.any(axis=0)])
     return (f"{stuck.sum()} of {stuck.size} arms are not below their loss at step 0 (depths {depths})",)
 
 

@@ -4,8 +4,9 @@ Everything works features first, `(width, batch)`: the batch is the long, contig
 Defined in docs/notation.md; nothing here knows about losses, optimisers or configuration files.
 """
 
+from toydepth.net.branch import branch, plain_branch, rms
 from toydepth.net.functional import Functional, Params, functional, parameters
-from toydepth.net.residual import Block, LayerStack, MidpointBlock, Mlp, Network, TiedStack, make_block, rms
+from toydepth.net.residual import Block, LayerStack, MidpointBlock, Mlp, Network, TiedStack, make_block
 from toydepth.net.student import make_euler_student, make_student
 from toydepth.net.teacher import TEACHER_KINDS, make_head, make_teacher
 
@@ -19,6 +20,7 @@ __all__ = [
     "Network",
     "Params",
     "TiedStack",
+    "branch",
     "functional",
     "make_block",
     "make_euler_student",
@@ -26,5 +28,6 @@ __all__ = [
     "make_student",
     "make_teacher",
     "parameters",
+    "plain_branch",
     "rms",
 ]

@@ -8,26 +8,12 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-EPSILON = float(jnp.finfo(jnp.float32).eps)
+from toydepth.net.branch import branch, rms
+
 BLOCK_KINDS = ("euler", "rk2")
 
-
-def rms(x: jax.Array) -> jax.Array:
-    """Scales every example to root-mean-square 1: x / sqrt(mean_i(x_i^2) + eps), without a learned gain.
-
-    Args:
-        x: (width, ...), features first.
-
-    Returns:
-        The same shape; eps is the float32 machine epsilon, so that a zero vector stays zero.
-
-    Example:
-        >>> rms(jnp.array([[3.0], [4.0]])).round(4).tolist()
-        [[0.8485], [1.1314]]
-
-    Source: docs/notation.md, "The network".
-    """
-    return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), axis=0, keepdims=True) + EPSILON)
+Flipped = Any
+"""The transposed weights of a block, as `flip` returns them."""
 
 
 class Mlp(nnx.Module):
@@ -51,6 +37,14 @@ class Mlp(nnx.Module):
         hidden = self.w1[...].T @ x + self.b1[...][:, None]
         return self.w2[...].T @ jnp.square(jax.nn.relu(hidden))
 
+    def flip(self) -> Flipped:
+        """Returns (W1^T, W2^T), of one layer or of a stack of them."""
+        return tuple(jnp.swapaxes(w[...], -1, -2) for w in (self.w1, self.w2))
+
+    def branch(self, x: jax.Array, flipped: Flipped) -> jax.Array:
+        """Returns mlp(rms(x)), (width, batch)."""
+        return branch(x, self.w1[...], self.b1[...], self.w2[...], *flipped)
+
 
 class Block(nnx.Module):
     """One explicit Euler step: block(x) = x + mlp(rms(x))."""
@@ -60,9 +54,13 @@ class Block(nnx.Module):
     def __init__(self, width: int, *, key: jax.Array):
         self.mlp = Mlp(width, key=key)
 
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def flip(self) -> Flipped:
+        """Returns the transposed weights that a call takes; a stack of layers is transposed at once."""
+        return self.mlp.flip()
+
+    def __call__(self, x: jax.Array, flipped: Flipped | None = None) -> jax.Array:
         """Returns the state after the step, (width, batch)."""
-        return x + self.mlp(rms(x))
+        return x + self.mlp.branch(x, flipped or self.flip())
 
 
 class MidpointBlock(nnx.Module):
@@ -75,10 +73,15 @@ class MidpointBlock(nnx.Module):
         self.mlp_1 = Mlp(width, key=first)
         self.mlp_2 = Mlp(width, key=second)
 
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def flip(self) -> Flipped:
+        """Returns the transposed weights that a call takes; a stack of layers is transposed at once."""
+        return self.mlp_1.flip(), self.mlp_2.flip()
+
+    def __call__(self, x: jax.Array, flipped: Flipped | None = None) -> jax.Array:
         """Returns the state after the step, (width, batch)."""
-        midpoint = x + self.mlp_1(rms(x)) / 2
-        return x + self.mlp_2(rms(midpoint))
+        first, second = flipped or self.flip()
+        midpoint = x + self.mlp_1.branch(x, first) / 2
+        return x + self.mlp_2.branch(midpoint, second)
 
 
 def make_block(kind: str, width: int, *, key: jax.Array) -> Block | MidpointBlock:
@@ -89,8 +92,7 @@ def make_block(kind: str, width: int, *, key: jax.Array) -> Block | MidpointBloc
 class LayerStack(nnx.Module):
     """Blocks with weights of their own. Every parameter has the layer as its first axis; depth 0 is the identity.
 
-    Layers are scanned, so compile time does not grow with depth. Each is rematerialised in the backward pass (only
-    its input is kept): traffic of saved hidden activations costs more than computing them again.
+    Layers are scanned, so compile time does not grow with depth. Of each, only its input is kept for the backward pass.
     """
 
     def __init__(self, block: Block | MidpointBlock):
@@ -107,12 +109,11 @@ class LayerStack(nnx.Module):
     def _scan(self, x: jax.Array, keep: bool) -> Any:
         graph, layers = nnx.split(self.block)
 
-        @jax.checkpoint
-        def layer(x: jax.Array, weights: nnx.State):
-            x = nnx.merge(graph, weights)(x)
+        def layer(x: jax.Array, weights: tuple[nnx.State, Flipped]):
+            x = nnx.merge(graph, weights[0])(x, weights[1])
             return x, (x if keep else None)
 
-        return jax.lax.scan(layer, x, layers)
+        return jax.lax.scan(layer, x, (layers, self.block.flip()))
 
 
 class TiedStack(nnx.Module):
@@ -131,8 +132,10 @@ class TiedStack(nnx.Module):
         return jnp.concatenate([x[None], self._scan(x, keep=True)[1]])
 
     def _scan(self, x: jax.Array, keep: bool) -> Any:
+        flipped = self.block.flip()
+
         def layer(x: jax.Array, _: None):
-            x = self.block(x)
+            x = self.block(x, flipped)
             return x, (x if keep else None)
 
         return jax.lax.scan(layer, x, None, length=self.depth)
