@@ -21,10 +21,10 @@ import numpy as np
 from toydepth.bank import make_bank, prepare_devices, train
 from toydepth.config import AverageConfig, DeviceConfig, EvalConfig, StudentConfig, TeacherConfig, TrainConfig
 
-def curves(replicates, count):
+def curves(replicates, count, init):
     config = TrainConfig(
         width=4, batch_size=16, steps=20, replicates=replicates, average=AverageConfig(0.9),
-        teacher=TeacherConfig(depth=3), student=StudentConfig(depths=2),
+        teacher=TeacherConfig(depth=3), student=StudentConfig(depths=2, init=init),
         eval=EvalConfig(points=4, samples=64), device=DeviceConfig("cpu", count),
     )
     layout = prepare_devices(config)
@@ -33,7 +33,9 @@ def curves(replicates, count):
     return layout.describe(), {name: outcome.story.series[name][1:] for name in names}
 
 # Four first: the number of CPU devices of a process is set once.
-print(json.dumps([(r, *curves(r, c)) for r, c in ((2, 4), (1, 2), (2, 1))]))
+both = ("zero", "euler")
+jobs = ((2, 4, "zero"), (2, 4, both), (1, 4, both), (1, 2, "zero"), (2, 1, both))
+print(json.dumps([(r, i, *curves(r, c, i)) for r, c, i in jobs]))
 """
 
 
@@ -44,13 +46,15 @@ def test_two_and_four_devices_agree_with_one():
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     runs = json.loads(done.stdout.splitlines()[-1])
-    found = [(device["replica"], device["batch"]) for _, device, _ in runs]
-    assert found == [(2, 2), (1, 2), (1, 1)]
-    one = runs[-1][2]
-    for replicates, _, curves in runs:
+    found = [(device["replica"], device["arm"], device["batch"]) for _, _, device, _ in runs]
+    assert found == [(2, 1, 2), (2, 2, 1), (1, 2, 2), (1, 1, 2), (1, 1, 1)]
+    one = runs[-1][3]
+    for replicates, init, _, curves in runs:
+        # The last job has every arm, replicate by replicate and in each zero before euler.
+        arms = slice(0, 2 * replicates, 2 if init == "zero" else 1)
         for name, rows in curves.items():
             for row, expected in zip(rows, one[name], strict=True):
-                assert row == pytest.approx(expected[:replicates], rel=1e-4), name
+                assert row == pytest.approx(expected[arms], rel=1e-4), name
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +85,7 @@ def test_work_that_the_devices_do_not_divide(monkeypatch, changes, key):
         prepare_devices(TrainConfig(device=DeviceConfig(count=2), **changes))
     # Two replicates need no batch to be shared; without a count, the largest that fits is taken.
     layout = prepare_devices(TrainConfig(device=DeviceConfig(count=1), replicates=2, **changes))
-    assert (layout.replica, layout.batch) == (1, 1)
+    assert (layout.replica, layout.arm, layout.batch) == (1, 1, 1)
 
 
 def test_the_precision_is_set():
@@ -96,4 +100,5 @@ def test_the_precision_is_set():
 def test_description():
     described = prepare_devices(TrainConfig(device=DeviceConfig("cpu", 1))).describe()
     assert json.loads(json.dumps(described)) == described
-    assert described["platform"] == "cpu" and described["count"] == described["replica"] == described["batch"] == 1
+    assert described["platform"] == "cpu"
+    assert described["count"] == described["replica"] == described["arm"] == described["batch"] == 1

@@ -105,20 +105,20 @@ class Bank:
             depths[depth] = stack | self._put({"alive": stack["alive"] & ~now, "first_bad": first_bad})
         return state | {"depths": depths}
 
-    def place(self, state: Any) -> Any:
-        """Lays a state out on the devices, in memory of its own (so that it may be donated)."""
-        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self._shardings(state))(state)
+    def place(self, state: Any, axes: Any = Layout.ARMS) -> Any:
+        """Lays a state out on the devices, its first axis over `axes`, in memory of its own (so that it may be donated)."""
+        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self._shardings(state, axes))(state)
 
     def _put(self, part: Any) -> Any:
         """Lays out a few new arrays, without the program that `place` compiles for a whole state."""
-        return jax.device_put(part, self._shardings(part))
+        return jax.device_put(part, self._shardings(part, Layout.ARMS))
 
-    def _shardings(self, tree: Any) -> Any:
-        return jax.tree.map(lambda spec: NamedSharding(self.layout.mesh, spec), _specs(tree))
+    def _shardings(self, tree: Any, axes: Any) -> Any:
+        return jax.tree.map(lambda spec: NamedSharding(self.layout.mesh, spec), _specs(tree, axes))
 
     def _compile(self):
         mesh, problem, batch = self.layout.mesh, self.problem, self.config.batch_size
-        shards = self.layout.batch
+        shards, spread_arms = self.layout.batch, self.layout.arm > 1
         tile = min(self.config.eval.samples // shards, batch)
         while (self.config.eval.samples // shards) % tile:
             tile -= 1
@@ -131,17 +131,17 @@ class Bank:
                 x = jax.random.normal(jax.random.fold_in(problem.data_key, step), (batch, problem.width)).T
                 part = jax.lax.axis_index("batch") * (batch // shards)
                 x = jax.lax.dynamic_slice_in_dim(x, part, batch // shards, axis=1)
-                return train_step(problem, teachers, heads, state, x, shards)
+                return train_step(problem, teachers, heads, state, x, shards, spread_arms)
 
             return jax.lax.fori_loop(state["step"], stop, body, state)
 
         def evaluate(teachers: Params, heads: Any, weights: Any, inputs: jax.Array) -> Any:
             tiles = inputs.reshape(inputs.shape[0], -1, tile).transpose(1, 0, 2)
-            losses = jax.lax.map(lambda x: evaluate_batch(problem, teachers, heads, weights, x), tiles)
+            losses = jax.lax.map(lambda x: evaluate_batch(problem, teachers, heads, weights, x, spread_arms), tiles)
             return jax.tree.map(lambda a: jnp.moveaxis(a, 0, -2).reshape(*a.shape[1:-1], -1), losses)
 
-        fixed = (_specs(self.teachers), _specs(self.heads))
-        specs = _specs(self.state)
+        fixed = (_specs(self.teachers, "replica"), _specs(self.heads, "replica"))
+        specs = _specs(self.state, Layout.ARMS)
         mapped = jax.shard_map(advance, mesh=mesh, in_specs=(*fixed, specs, P()), out_specs=specs, check_vma=False)
         # The scheduler that looks for concurrency costs more than these small programs have to gain from it.
         options: Any = {"xla_cpu_enable_concurrency_optimized_scheduler": False}
@@ -149,8 +149,8 @@ class Bank:
         losses = jax.shard_map(
             evaluate,
             mesh=mesh,
-            in_specs=(*fixed, P("replica"), P(None, "batch")),
-            out_specs=P("replica", "batch"),
+            in_specs=(*fixed, P(Layout.ARMS), P(None, "batch")),
+            out_specs=P(Layout.ARMS, "batch"),
             check_vma=False,
         )
         return jax.jit(mapped, donate_argnums=2, compiler_options=options), jax.jit(losses, compiler_options=options)
@@ -175,14 +175,15 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     test = jax.random.normal(streams.test, (config.eval.samples, config.width)).T
     state: State = {"step": jnp.int32(0), "count": jnp.int32(0), "depths": depths}
     bank = Bank(config, layout, make_arms(config), problem, teachers, heads, test, state)
-    bank.teachers, bank.heads, bank.state = bank.place(teachers), bank.place(heads), bank.place(state)
+    bank.teachers, bank.heads = bank.place(teachers, "replica"), bank.place(heads, "replica")
+    bank.state = bank.place(state)
     bank.test_inputs = jax.device_put(test, NamedSharding(layout.mesh, P(None, "batch")))
     return bank
 
 
-def _specs(tree: Any) -> Any:
-    """Leading axis (replicates, or arms, in which they come first) over the replica devices; scalars everywhere."""
-    return jax.tree.map(lambda leaf: P("replica") if jnp.ndim(leaf) else P(), tree)
+def _specs(tree: Any, axes: Any) -> Any:
+    """The first axis, of replicates or of arms, over `axes` of the mesh; scalars everywhere."""
+    return jax.tree.map(lambda leaf: P(axes) if jnp.ndim(leaf) else P(), tree)
 
 
 def _teacher(config: TrainConfig, key: jax.Array):
@@ -260,6 +261,7 @@ def _make_problem(
 
     return Problem(
         width=config.width,
+        num_inits=len(config.student.init),
         loss=config.loss.name,
         learned_head=config.student.head == "learned",
         temperatures=jnp.array(temperatures),

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 from jax.sharding import Mesh
@@ -17,16 +17,22 @@ from toydepth.errors import InputError
 
 @dataclass(frozen=True)
 class Layout:
-    """A mesh of replica x batch devices: replicates are spread over the one axis, each batch over the other."""
+    """A mesh of replica x arm x batch devices, over which replicates, the arms of a replicate, and each batch are spread.
+
+    ARMS is the pair of axes that the arms of a depth, replicates first, lie on.
+    """
 
     mesh: Mesh
     replica: int
+    arm: int
     batch: int
+
+    ARMS: ClassVar[tuple[str, str]] = ("replica", "arm")
 
     @property
     def count(self) -> int:
         """How many devices are used."""
-        return self.replica * self.batch
+        return self.replica * self.arm * self.batch
 
     @property
     def platform(self) -> str:
@@ -37,7 +43,7 @@ class Layout:
         """Returns what the record keeps of the devices."""
         kind = self.mesh.devices.flat[0].device_kind
         described = {"platform": self.platform, "kind": kind, "count": self.count}
-        return described | {"replica": self.replica, "batch": self.batch}
+        return described | {"replica": self.replica, "arm": self.arm, "batch": self.batch}
 
 
 def prepare_devices(config: TrainConfig) -> Layout:
@@ -45,7 +51,7 @@ def prepare_devices(config: TrainConfig) -> Layout:
 
     On CPU each core becomes a device, which works better than one device with many threads: the dots are too small to
     share. With device.count null, the largest number of devices that divides the work is used. Replicates are spread
-    first, as they need no communication; what is left shares the batch.
+    first, then the temperatures and inits of each, as they need no communication; what is left shares the batch.
 
     Raises:
         InputError: for a platform or a number of devices that this machine does not have, or that does not divide
@@ -65,19 +71,21 @@ def prepare_devices(config: TrainConfig) -> Layout:
         count = device.count
         if misfit := _misfit(config, count):
             raise InputError(misfit)
-    replica, batch = _split(config.replicates, count)
-    mesh = jax.make_mesh((replica, batch), ("replica", "batch"), devices=devices[:count])
-    return Layout(mesh, replica, batch)
+    shape = _split(config, count)
+    mesh = jax.make_mesh(shape, ("replica", "arm", "batch"), devices=devices[:count])
+    return Layout(mesh, *shape)
 
 
-def _split(replicates: int, count: int) -> tuple[int, int]:
-    replica = math.gcd(replicates, count)
-    return replica, count // replica
+def _split(config: TrainConfig, count: int) -> tuple[int, int, int]:
+    replica = math.gcd(config.replicates, count)
+    arms = len(config.target.temperatures) * len(config.student.init)
+    arm = math.gcd(arms, count // replica)
+    return replica, arm, count // replica // arm
 
 
 def _misfit(config: TrainConfig, count: int) -> str:
     """Returns why `count` devices do not divide the work, or nothing."""
-    _, batch = _split(config.replicates, count)
+    batch = _split(config, count)[2]
     for key, value in (("batch_size", config.batch_size), ("eval.samples", config.eval.samples)):
         if value % batch:
             advice = f"Set device.count to a divisor of {value}, or change {key}."

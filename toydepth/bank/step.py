@@ -25,6 +25,7 @@ class Problem:
     """What is the same for every update: the networks, the loss, the optimisers of each depth, the decays."""
 
     width: int
+    num_inits: int
     loss: str
     learned_head: bool
     temperatures: jax.Array
@@ -54,9 +55,17 @@ class Problem:
 
 
 def train_step(
-    problem: Problem, teachers: Params, heads: Any, state: dict[str, Any], x: jax.Array, shards: int
+    problem: Problem,
+    teachers: Params,
+    heads: Any,
+    state: dict[str, Any],
+    x: jax.Array,
+    shards: int,
+    spread_arms: bool,
 ) -> dict[str, Any]:
     """Returns the state after one update of every arm on the inputs x (width, batch / shards).
+
+    Runs on every device of the mesh, on its own replicates; where spread_arms, on a part of the arms of each.
 
     An arm whose loss or gradient is not finite keeps its weights from then on; the others do not notice.
     """
@@ -68,7 +77,9 @@ def train_step(
             return jnp.mean(problem.losses(depth, params, head, target, temperature, x))
 
         # A stack's pair (losses, gradients).
-        gradients[depth] = _over_arms(jax.value_and_grad(mean_loss), problem, stack["params"], heads, targets)
+        gradients[depth] = _over_arms(
+            jax.value_and_grad(mean_loss), problem, stack["params"], heads, targets, spread_arms
+        )
     if shards > 1:
         # One message for everything: what costs is the number of meetings of the devices, not the bytes.
         flat, restore = ravel_pytree(gradients)
@@ -82,7 +93,9 @@ def train_step(
     return {"step": state["step"] + 1, "count": state["count"] + 1, "depths": depths}
 
 
-def evaluate_batch(problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array) -> Any:
+def evaluate_batch(
+    problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array, spread_arms: bool
+) -> Any:
     """Returns per-example losses on x (width, batch) for weights {depth: {name: params}}, (..., batch) each."""
     targets = _targets(problem, teachers, heads, x)
     result = {}
@@ -91,7 +104,9 @@ def evaluate_batch(problem: Problem, teachers: Params, heads: Any, weights: Any,
         def losses(params: Params, head: Any, target: jax.Array, temperature: jax.Array, depth: str = depth):
             return problem.losses(depth, params, head, target, temperature, x)
 
-        result[depth] = {name: _over_arms(losses, problem, params, heads, targets) for name, params in sets.items()}
+        result[depth] = {
+            name: _over_arms(losses, problem, params, heads, targets, spread_arms) for name, params in sets.items()
+        }
     return result
 
 
@@ -100,16 +115,21 @@ def _targets(problem: Problem, teachers: Params, heads: Any, x: jax.Array) -> ja
     return jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
 
 
-def _over_arms(function: Callable[..., Any], problem: Problem, params: Params, heads: Any, targets: jax.Array) -> Any:
+def _over_arms(
+    function: Callable[..., Any], problem: Problem, params: Params, heads: Any, targets: jax.Array, spread_arms: bool
+) -> Any:
     """Calls function(params, head, target, temperature) of every arm of a depth; results have the axis of the arms."""
     replicates, temperatures = targets.shape[:2]
     arms = jax.tree.leaves(params)[0].shape[0]
 
     def spread(array: jax.Array) -> jax.Array:
-        """Repeats (replicates, temperatures, ...), either of which may be 1, for every arm."""
-        inits = arms // (replicates * temperatures)
-        wanted = jnp.broadcast_to(array[:, :, None], (replicates, temperatures, inits, *array.shape[2:]))
-        return wanted.reshape(arms, *array.shape[2:])
+        """Repeats (replicates, temperatures, ...), either of which may be 1, for every arm of this device."""
+        rest = array.shape[2:]
+        wanted = jnp.broadcast_to(array[:, :, None], (replicates, temperatures, problem.num_inits, *rest))
+        wanted = wanted.reshape(replicates * temperatures * problem.num_inits, *rest)
+        if not spread_arms:
+            return wanted
+        return jax.lax.dynamic_slice_in_dim(wanted, jax.lax.axis_index("arm") * arms, arms)
 
     heads = None if heads is None else spread(heads[:, None])
     return jax.vmap(function)(params, heads, spread(targets), spread(problem.student_temperatures[None, :]))

@@ -1,0 +1,29 @@
+"""toydepth's own bank."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import jax
+
+from benchmarks.cases import CASES
+from toydepth.bank import make_bank, prepare_devices
+
+
+def set_up(case: str) -> tuple[Callable[[], float], dict[str, str]]:
+    """Returns a repetition, which gives its seconds a step, and what it runs on."""
+    config, steps = CASES[case].config(), CASES[case].steps
+    layout = prepare_devices(config)
+    bank = make_bank(config, layout)
+    done = 2
+    state = jax.block_until_ready(bank.advance(bank.state, done))
+
+    def repeat() -> float:
+        nonlocal state, done
+        begun = time.perf_counter()
+        done += steps
+        state = jax.block_until_ready(bank.advance(state, done))
+        return (time.perf_counter() - begun) / steps
+
+    return repeat, {"device": f"{layout.count} x {layout.describe()['kind']}"}
