@@ -106,7 +106,7 @@ class Bank:
         return state | {"depths": depths}
 
     def place(self, state: Any, axes: Any = Layout.ARMS) -> Any:
-        """Lays a state out on the devices, its first axis over `axes`, in memory of its own (so that it may be donated)."""
+        """Lays a state out on the devices, its first axis over `axes`, in memory of its own: it may be donated."""
         return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self._shardings(state, axes))(state)
 
     def _put(self, part: Any) -> Any:

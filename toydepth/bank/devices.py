@@ -17,7 +17,7 @@ from toydepth.errors import InputError
 
 @dataclass(frozen=True)
 class Layout:
-    """A mesh of replica x arm x batch devices, over which replicates, the arms of a replicate, and each batch are spread.
+    """A mesh of replica x arm x batch devices, over which replicates, the arms of each, and every batch are spread.
 
     ARMS is the pair of axes that the arms of a depth, replicates first, lie on.
     """
