@@ -7,23 +7,25 @@ import functools
 import io
 import itertools
 import json
+import os
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import pandas as pd
-import tyro
-from rich.console import Console
+from typing import TYPE_CHECKING, Any, Literal
 
 from toydepth.errors import InputError, RunError, did_you_mean
 
-Runs = Annotated[tuple[str, ...], tyro.conf.Positional]
+# Everything large is imported where it is used: inside main, which answers an interrupt in one way, and only as needed.
+if TYPE_CHECKING:
+    import pandas as pd
+
+_INTERRUPTED = 130  # as a shell has it: 128 and the number of SIGINT
 
 
 def fit(
-    runs: Runs,
+    runs: tuple[str, ...],
     /,
     json: bool = False,
     all_steps: bool = False,
@@ -51,6 +53,8 @@ def fit(
         seed: Of the bootstrap.
         allow_unfinished: Also runs that were interrupted.
     """
+    from rich.console import Console
+
     from toydepth.fit import fit_curves
     from toydepth.report import print_table
 
@@ -75,7 +79,9 @@ def fit(
     return 0
 
 
-def figures(runs: Runs, /, folder: str | None = None, json: bool = False, allow_unfinished: bool = False) -> int:
+def figures(
+    runs: tuple[str, ...], /, folder: str | None = None, json: bool = False, allow_unfinished: bool = False
+) -> int:
     """Draws loss against depth, alpha against step and training curves of finished runs, as PNG and SVG.
 
     Args:
@@ -87,15 +93,18 @@ def figures(runs: Runs, /, folder: str | None = None, json: bool = False, allow_
     from toydepth.fit import fit_curves
     from toydepth.report import write_figures
 
+    _check_given("folder", folder)
     curves = _load(runs, allow_unfinished)
+    table, why = None, None
+    # Training curves need no fit; which figures are left out is said below, with this reason.
     try:
         table = fit_curves(curves, all_steps=True)
     except InputError as error:
-        # Training curves need no fit; which figures are left out is said below, with this reason.
-        table = None
-        print(f"toydepth figures: no fit: {error}", file=sys.stderr)
+        why = error
     where = Path(folder) if folder else (Path(runs[0]) / "figures" if len(runs) == 1 else Path("figures"))
     done = write_figures(curves, table, where)
+    if why:  # said only now: curves that cannot be drawn either, for the same reason, take one line
+        print(f"toydepth figures: no fit: {why}", file=sys.stderr)
     if json:
         _print_json({"paths": [str(p) for p in done.paths], "skipped": [list(pair) for pair in done.skipped]})
         return 0
@@ -106,7 +115,7 @@ def figures(runs: Runs, /, folder: str | None = None, json: bool = False, allow_
     return 0
 
 
-def export(run: Annotated[str, tyro.conf.Positional], /, output: str | None = None, json: bool = False) -> int:
+def export(run: str, /, output: str | None = None, json: bool = False) -> int:
     """Writes teacher and student weights of a run as .npz; the names are in docs/notation.md.
 
     Args:
@@ -116,6 +125,8 @@ def export(run: Annotated[str, tyro.conf.Positional], /, output: str | None = No
     """
     from toydepth.export import export_weights
 
+    _check_given("run", run)
+    _check_given("output", output)
     path = Path(output) if output else Path(run) / "weights.npz"
     arrays = export_weights(run, path)
     if json:
@@ -134,12 +145,41 @@ _COMMANDS: dict[str, Any] = {"train": train, "fit": fit, "figures": figures, "ex
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; returns the exit code: 0, or 2 for an input that cannot be used (train: see toydepth.train)."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["train"]:
-        from toydepth.train import main as train_main
+    """Runs a command; returns the exit code.
 
-        return train_main(arguments[1:])
+    0; 2 for an input that cannot be used; 130 after an interrupt. Train has more: see toydepth.train.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        if arguments[:1] == ["train"]:
+            from toydepth.train import main as train_main
+
+            return train_main(arguments[1:])
+        with _no_interrupt_ignored():
+            return _run(arguments)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+@contextlib.contextmanager
+def _no_interrupt_ignored() -> Iterator[None]:
+    """Ends the process where an interrupt falls into a callback: Python would print its traceback, and go on."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            os._exit(_INTERRUPTED)
+        before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+def _run(arguments: list[str]) -> int:
+    """Runs a command other than train; returns the exit code."""
     word = arguments[0] if arguments else "--help"
     if not word.startswith("-") and word not in _COMMANDS:
         hint = did_you_mean(word, _COMMANDS)
@@ -168,6 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parse(arguments: list[str]) -> Any:
     """Returns the command with its arguments filled in, not yet run: what it prints must not be taken for usage."""
+    import tyro
 
     def later(function: Any) -> Any:
         @functools.wraps(function)
@@ -199,10 +240,17 @@ def _first_sentence(text: str) -> str:
 def _load(runs: tuple[str, ...], allow_unfinished: bool) -> pd.DataFrame:
     from toydepth.runs import load_runs
 
+    if not runs:
+        raise InputError("runs must be the folder of a run, or several, got none. Name one after the command.")
     curves = load_runs(list(runs), allow_unfinished=allow_unfinished)
     for skipped in curves.attrs.get("skipped", []):
         print(f"left out: {skipped['run']}: {skipped['reason']}", file=sys.stderr)
     return curves
+
+
+def _check_given(name: str, value: str | None) -> None:
+    if value == "":  # an unset variable of the shell
+        raise InputError(f"{name} must be the name of a file or folder, got ''. Give one, or leave it out.")
 
 
 def _print_json(value: Any) -> None:

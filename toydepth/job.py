@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,11 @@ import yaml
 from rich.console import Console
 
 from toydepth.bank import Bank, Outcome, make_bank, prepare_devices, train
+from toydepth.bank.arms import shortest
 from toydepth.bank.checkpoint import Checkpoints
 from toydepth.bank.noise import measure_noise_floor
 from toydepth.bank.story import Story
-from toydepth.config import TrainConfig, config_hash, to_dict
+from toydepth.config import TrainConfig, config_hash, recipe_hash, to_dict
 from toydepth.errors import InputError
 from toydepth.fit import FitTable, fit_curves
 from toydepth.report import print_table, write_figures
@@ -30,6 +32,7 @@ from toydepth.runs import (
     claim_folder,
     find_git,
     find_versions,
+    lock_folder,
     make_curves,
     make_tracker,
     read_curves,
@@ -64,16 +67,24 @@ def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Co
     Raises:
         InputError: before anything is compiled, for a folder, a device or an optimiser that cannot be used.
     """
-    started, begun = time.monotonic(), utc_now()
-    warnings = config.warnings()
     digest = config_hash(config)
-    earlier = claim_folder(folder, digest)
-    if earlier and earlier.status in ("complete", "diverged"):
-        return _read_again(config, folder, earlier, console)
+    claim_folder(folder, digest)
+    with lock_folder(folder):
+        earlier = claim_folder(folder, digest)  # again, now that nobody else writes
+        if earlier and earlier.status in ("complete", "diverged"):
+            return _read_again(config, folder, earlier, console)
+        return _train_and_report(config, folder, overrides, console, digest, earlier)
+
+
+def _train_and_report(
+    config: TrainConfig, folder: Path, overrides: list[str], console: Console, digest: str, earlier: RunRecord | None
+) -> Finished:
+    started, begun = time.monotonic(), utc_now()
+    notes = config.warnings()
     layout = prepare_devices(config)
     bank = make_bank(config, layout)
     tracker = make_tracker(config.tracker.name, project=config.tracker.project, mode=config.tracker.mode)
-    for warning in warnings:
+    for warning in notes:
         console.print(f"warning: {warning}", style="yellow", highlight=False)
     record = RunRecord(
         experiment=config.name,
@@ -88,7 +99,7 @@ def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Co
         started=earlier.started if earlier else begun,
         wall_seconds=earlier.wall_seconds if earlier else 0.0,
         segments=earlier.segments if earlier else [],
-        warnings=list(dict.fromkeys([*(earlier.warnings if earlier else []), *warnings])),
+        warnings=list(dict.fromkeys([*(earlier.warnings if earlier else []), *notes])),
     )
     (folder / "config.yaml").write_text(yaml.safe_dump(to_dict(config), sort_keys=False))
     floors = measure_noise_floor(bank)
@@ -111,9 +122,11 @@ def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Co
     write_curves(folder, curves)
     count_segment(outcome.from_step, outcome.step)
     _fill_record(record, bank, outcome)
+    if outcome.status == "interrupted":
+        console.print(f"interrupted at step {outcome.step} of {config.steps}, which is saved", highlight=False)
     finished = _report(folder, curves, outcome.status, console)
     finished.signal = outcome.signal
-    _finish_tracker(tracker, finished, outcome)
+    _finish_tracker(tracker, finished, outcome, config.average.decays)
     record.warnings += tracker.warnings
     record.write(folder)
     if tracker.where:
@@ -134,6 +147,7 @@ def make_job_curves(bank: Bank, story: Story, floors: np.ndarray) -> pd.DataFram
         "vocabulary": config.vocabulary if config.loss.name == "kl" else 0,
         "loss": config.loss.name,
         "head": config.student.head,
+        "recipe": recipe_hash(config),
     }
     arms = []
     for index, arm in enumerate(bank.arms):
@@ -183,10 +197,12 @@ def _train(
     with ProgressLine(config.steps) as progress:
 
         def on_chunk(step: int, losses: np.ndarray) -> None:
-            with np.errstate(all="ignore"):
-                progress.update(step, {depth: float(np.mean(losses[arms])) for depth, arms in depths.items()})
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a depth whose arms have all diverged
+                progress.update(step, {depth: float(np.nanmean(losses[arms])) for depth, arms in depths.items()})
 
         def on_start(step: int) -> None:
+            progress.resume(step)
             name = f"{config.name}/{folder.name}"
             group, tags = config.name, tuple(config.tracker.tags)
             resumed = step if step else None
@@ -207,22 +223,25 @@ def _train(
 
 def _metrics(bank: Bank, story: Story, floors: np.ndarray) -> dict[str, float]:
     """What a tracker is told at an evaluation: the mean test loss of each kind of arm, and alpha of each group."""
-    latest = make_job_curves(bank, story, floors)
+    config, latest = bank.config, make_job_curves(bank, story, floors)
     now: pd.DataFrame = latest.loc[latest["step"] == story.last_step]
     keys = ["depth", *[name for name in ("temperature", "init") if len(set(now[name].astype(str))) > 1]]
     metrics: dict[str, float] = {}
-    means: Any = now.groupby(keys, dropna=False)[["test_loss", "test_loss_average"]].mean()
+    # The mean over replicates; of all of them or none, so that no curve jumps when one diverges.
+    losses = [name for name in now.columns if name.startswith("test_loss")]
+    means: Any = now.groupby(keys, dropna=False)[losses].agg(lambda values: values.mean(skipna=False))
     for values, losses in means.iterrows():
         values = values if isinstance(values, tuple) else (values,)
         name = ",".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
         metrics |= {f"{kind}/{name}": float(loss) for kind, loss in losses.items() if np.isfinite(loss)}
     table = _fit(now)[0]
-    return metrics | {_alpha_name(row): row.alpha for row in (table.rows if table else [])}
+    return metrics | {_alpha_name(row, config.average.decays): row.alpha for row in (table.rows if table else [])}
 
 
-def _alpha_name(row: Any) -> str:
-    temperature = "" if np.isnan(row.temperature) else f",temperature={row.temperature:g}"
-    return f"alpha_ell/{row.weights},init={row.init}{temperature}"
+def _alpha_name(row: Any, decays: tuple[float, ...]) -> str:
+    weights = f"average={shortest(row.average_decay)}" if row.weights == "average" and len(decays) > 1 else row.weights
+    temperature = "" if np.isnan(row.temperature) else f",temperature={shortest(row.temperature)}"
+    return f"alpha_ell/{weights},init={row.init}{temperature}"
 
 
 def _fit(curves: pd.DataFrame, **options: Any) -> tuple[Any, str]:
@@ -239,9 +258,14 @@ def _report(folder: Path, curves: pd.DataFrame, status: str, console: Console) -
     figures = write_figures(curves, table, folder / "figures") if len(curves) else None
     if table:
         print_table(table, console)
+    elif len(curves) and len(set(curves["depth"])) < 3:
+        advice = f"toydepth fit {folder.parent} joins the jobs of a sweep"
+        console.print(f"no fit: fewer than 3 distinct depths here; {advice}", highlight=False, soft_wrap=True)
     else:
         console.print(f"no fit: {why}", highlight=False)
     console.print(f"{status}: {folder}", highlight=False, soft_wrap=True)
+    if status == "interrupted":
+        console.print("the same command goes on from its checkpoint; no number above is final", highlight=False)
     if figures and figures.paths:
         console.print(f"figures: {folder / 'figures'}", highlight=False, soft_wrap=True)
     return Finished(folder, status, table, why)
@@ -280,12 +304,12 @@ def _fill_record(record: RunRecord, bank: Bank, outcome: Outcome) -> None:
         record.warnings.append(f"segments ran on {sorted(counts)} devices: not bitwise what one of them would give")
 
 
-def _finish_tracker(tracker: SafeTracker, finished: Finished, outcome: Outcome) -> None:
+def _finish_tracker(tracker: SafeTracker, finished: Finished, outcome: Outcome, decays: tuple[float, ...]) -> None:
     for path in sorted((finished.folder / "figures").glob("*.png")):
         tracker.image(path.stem, path, outcome.step)
     summary: dict[str, Any] = {"status": finished.status, "steps_done": outcome.step}
     for row in finished.table.last if finished.table else []:
-        name = _alpha_name(row)
+        name = _alpha_name(row, decays)
         summary |= {name: row.alpha, f"{name},low": row.low, f"{name},high": row.high}
     tracker.summary(summary)
     tracker.finish(finished.status)

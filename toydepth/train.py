@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SystemExit as end:  # hydra ends so after --version, say
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except (_Stop, KeyboardInterrupt) as stop:
-        jobs.codes.append(stop.code if isinstance(stop, _Stop) else 130)
+        jobs.codes.append(stop.code if isinstance(stop, _Stop) else _interrupted())
     except InputError as error:
         jobs.codes.append(_complain(error, InputError.exit_code))
     except Exception as error:
@@ -69,15 +69,23 @@ def main(arguments: list[str] | None = None) -> int:
             why = f"{error.filename} ({error.strerror})"
             message = f"hydra.run.dir must be a folder that can be made, got {why}. Choose another."
         if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):
+            jobs.codes.append(RunError.exit_code)
             raise
         jobs.codes.append(_complain(message, InputError.exit_code))
     finally:
         sys.argv = before
-    # Nothing to say where hydra itself has answered (--cfg job); otherwise always a list, were it an empty one.
-    if as_json and jobs.codes:
-        rows = [job | {"fits": []} if job["fits"] is None else job for job in jobs.finished]
-        print(json.dumps(rows, allow_nan=False))
+        # Nothing to say where hydra itself has answered (--cfg job); otherwise always a list, were it an empty one, and
+        # also when a fault of ours ends the process: what has been trained is there.
+        if as_json and jobs.codes:
+            rows = [job | {"fits": []} if job["fits"] is None else job for job in jobs.finished]
+            print(json.dumps(rows, allow_nan=False), flush=True)
     return max(jobs.codes, default=0)
+
+
+def _interrupted() -> int:
+    """Says what a signal before the first step leaves: nothing."""
+    print("toydepth train: interrupted before training began; nothing is lost, start it again", file=sys.stderr)
+    return 130
 
 
 def _order(arguments: list[str]) -> list[str]:
@@ -123,16 +131,30 @@ def _run_one(node: DictConfig, jobs: _Jobs) -> None:
         jobs.codes.append(_complain(error, error.exit_code))
         return
     except Exception as error:
-        message = explain(error, TrainConfig, jobs.arguments)
+        message, code = explain(error, TrainConfig, jobs.arguments), InputError.exit_code
+        if message is None and _out_of_memory(error):
+            message, code = f"out of memory: {_first_line(error)}. {_SMALLER}", RunError.exit_code
         if message is None or os.environ.get("TOYDEPTH_TRACEBACK"):
+            jobs.codes.append(RunError.exit_code)
             raise
-        jobs.codes.append(_complain(message, InputError.exit_code))
+        jobs.codes.append(_complain(message, code))
         return
     fits = [row.to_dict() for row in done.table.last] if done.table else None
     jobs.finished.append({"run": str(done.folder), "status": done.status, "fits": fits, "why_no_fit": done.why_no_fit})
     if done.signal:
         raise _Stop(128 + done.signal)
     jobs.codes.append(_EXIT[done.status])
+
+
+_SMALLER = "Lower width, batch_size, eval.samples, replicates or the number of depths and temperatures."
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].removeprefix("RESOURCE_EXHAUSTED: ").rstrip(".")
 
 
 def _complain(error: object, code: int) -> int:

@@ -1,5 +1,8 @@
 """Arms: their order, their temperatures, and that none notices the others."""
 
+from dataclasses import replace
+
+import jax
 import numpy as np
 import pytest
 
@@ -88,16 +91,39 @@ def test_temperatures_and_heads_reach_the_bank(tiny, head, setting):
     assert ("head" in bank.state["depths"]["2"]["params"]) == (head == "learned")
 
 
-def test_noise_floor_of_kl(tiny):
+def kl_noise(teacher, student, head, temperature):
+    """Mean |KL in float32 - KL in float64| of hidden states (width, samples), by numpy."""
+
+    def kl(dtype):
+        logits = (head.astype(dtype).T @ hidden.astype(dtype) / dtype(temperature) for hidden in (teacher, student))
+        shifted = (z - z.max(axis=0) for z in logits)
+        log_p, log_q = (z - np.log(np.exp(z).sum(axis=0)) for z in shifted)
+        return np.sum(np.exp(log_p) * (log_p - log_q), axis=0).astype(float)
+
+    return np.abs(kl(np.float32) - kl(np.float64)).mean()
+
+
+def test_noise_floor_of_kl_is_that_of_each_temperature(tiny):
+    temperatures = (1.0, 0.1, 0.01)
     config = tiny(
         width=8,
         vocabulary=32,
         student=StudentConfig(depths=2, head="teacher"),
         loss=LossConfig("kl"),
-        target=TargetConfig((1.0, 0.1, 0.01)),
+        target=TargetConfig(temperatures),
         eval=EvalConfig(samples=512),
     )
     bank = make_bank(config, prepare_devices(config))
     floors = measure_noise_floor(bank)
     assert floors.shape == (1, 3)
-    assert 1e-10 < floors[0, 0] < 1e-7
+    inputs = np.asarray(bank.test_inputs)
+    teacher = np.asarray(bank.problem.teacher.apply(jax.tree.map(lambda leaf: leaf[0], bank.teachers), inputs))
+    near = teacher + 1e-4 * np.random.default_rng(0).standard_normal(teacher.shape)
+    near = (near / np.sqrt(np.mean(near**2, axis=0))).astype(np.float32)
+    # Sums are rounded in another order here, so sizes agree and digits do not; a tenth of the temperature is far more.
+    expected = [kl_noise(teacher, near, np.asarray(bank.heads)[0], t) for t in temperatures]
+    np.testing.assert_allclose(floors[0], expected, rtol=0.5)
+    assert floors[0, 0] > 1.2 * floors[0, 1] > 3 * floors[0, 2] > 0
+    for column, temperature in enumerate(temperatures):
+        alone = replace(bank, config=replace(config, target=TargetConfig(temperature)))
+        np.testing.assert_array_equal(measure_noise_floor(alone), floors[:, [column]])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 import toydepth
@@ -19,14 +20,24 @@ import json
 import dataclasses
 import numpy as np
 from toydepth.bank import make_bank, prepare_devices, train
-from toydepth.config import AverageConfig, DeviceConfig, EvalConfig, StudentConfig, TeacherConfig, TrainConfig
+from toydepth.config import (
+    AverageConfig, DeviceConfig, EvalConfig, LossConfig, OptimizerConfig, StudentConfig, TargetConfig, TeacherConfig,
+    TrainConfig,
+)
 
-def curves(replicates, count, init):
-    config = TrainConfig(
+# Weights that are matrices to the optimiser, two temperatures, and heads of their own.
+muon = dict(
+    vocabulary=5, loss=LossConfig("kl"), target=TargetConfig((1.0, 0.5)), optimizer=OptimizerConfig("muon"),
+    student=StudentConfig(depths=2, head="learned", temperature="target"),
+)
+
+def curves(replicates, count, init, **changes):
+    values = dict(
         width=4, batch_size=16, steps=20, replicates=replicates, average=AverageConfig(0.9),
         teacher=TeacherConfig(depth=3), student=StudentConfig(depths=2, init=init),
         eval=EvalConfig(points=4, samples=64), device=DeviceConfig("cpu", count),
     )
+    config = TrainConfig(**(values | changes))
     layout = prepare_devices(config)
     outcome = train(make_bank(config, layout))
     names = ("train_loss", "test_loss", "test_loss/0.9", "standard_error")
@@ -35,17 +46,24 @@ def curves(replicates, count, init):
 # Four first: the number of CPU devices of a process is set once.
 both = ("zero", "euler")
 jobs = ((2, 4, "zero"), (2, 4, both), (1, 4, both), (1, 2, "zero"), (2, 1, both))
-print(json.dumps([(r, i, *curves(r, c, i)) for r, c, i in jobs]))
+adam = [(r, i, *curves(r, c, i)) for r, c, i in jobs]
+print(json.dumps({"adam": adam, "muon": [curves(1, count, "zero", **muon) for count in (4, 1)]}))
 """
 
 
-def test_two_and_four_devices_agree_with_one():
+@pytest.fixture(scope="module")
+def runs():
+    """Curves of the jobs of SCRIPT, each with its layout, from one process with four devices."""
     variables = {**os.environ, "PYTHONPATH": str(Path(toydepth.__file__).parents[1]), "XLA_FLAGS": ""}
-    # Three banks are compiled for twenty steps each; quick compilation is worth more than quick code.
+    # The banks are compiled for twenty steps each; quick compilation is worth more than quick code.
     variables["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=variables, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
-    runs = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_two_and_four_devices_agree_with_one(runs):
+    runs = runs["adam"]
     found = [(device["replica"], device["arm"], device["batch"]) for _, _, device, _ in runs]
     assert found == [(2, 1, 2), (2, 2, 1), (1, 2, 2), (1, 1, 2), (1, 1, 1)]
     one = runs[-1][3]
@@ -55,6 +73,17 @@ def test_two_and_four_devices_agree_with_one():
         for name, rows in curves.items():
             for row, expected in zip(rows, one[name], strict=True):
                 assert row == pytest.approx(expected[arms], rel=1e-4), name
+
+
+def test_temperatures_learned_heads_and_muon_agree_with_one_device(runs):
+    layouts = [(device["replica"], device["arm"], device["batch"]) for device, _ in runs["muon"]]
+    # Two devices for the temperatures, times two for the batch.
+    assert layouts == [(1, 2, 2), (1, 1, 1)]
+    (_, four), (_, one) = runs["muon"]
+    assert one["test_loss"][-1] != pytest.approx(one["test_loss"][0], rel=0.1)
+    assert one["test_loss"][-1][0] != pytest.approx(one["test_loss"][-1][1], rel=0.1)
+    for name, rows in four.items():
+        np.testing.assert_allclose(rows, one[name], rtol=1e-4, err_msg=name)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from toydepth.bank.optimise import (
     make_optimizer,
     make_schedule,
     optimizer_names,
-    peak_learning_rate,
     schedule_shape,
 )
 from toydepth.bank.story import Story, evaluation_steps
@@ -36,13 +35,27 @@ def test_final_fraction_of_zero_and_the_shapes_between():
     np.testing.assert_allclose(cosine, (1 + np.cos(np.pi * np.arange(11) / 10)) / 2, atol=1e-6)
 
 
+@pytest.mark.parametrize("fraction", [0.2, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("final", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("name", "fall"),
+    [("stable_then_linear", lambda t: 1 - t), ("cosine", lambda t: (1 + np.cos(np.pi * t)) / 2)],
+    ids=["stable_then_linear", "cosine"],
+)
+def test_schedules_fall_over_the_last_part_of_the_steps_alone(name, fall, final, fraction):
+    config = TrainConfig(steps=101, learning_rate=1.0, schedule=ScheduleConfig(name, fraction, final))
+    rates = np.array(make_schedule(config, 1)(jnp.arange(101)), float)
+    through = np.maximum(np.arange(101) / 100 - (1 - fraction), 0) / fraction
+    np.testing.assert_allclose(rates, final + (1 - final) * fall(through), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("power", "expected"), [(0.0, [0.02] * 3), (0.5, [0.02, 0.01, 0.005]), (1, [0.02, 0.005, 0.00125])]
 )
 def test_learning_rate_of_a_depth(power, expected):
     config = TrainConfig(optimizer=OptimizerConfig(learning_rate_factor=2, depth_power=power))
-    assert [peak_learning_rate(config, depth) for depth in (1, 4, 16)] == pytest.approx(expected)
-    assert peak_learning_rate(config, 0) == peak_learning_rate(config, 1)
+    assert [config.peak_learning_rate(depth) for depth in (1, 4, 16)] == pytest.approx(expected)
+    assert config.peak_learning_rate(0) == config.peak_learning_rate(1)
 
 
 def test_tau_is_the_running_sum_of_learning_rates():

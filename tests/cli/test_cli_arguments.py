@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 
 from toydepth.cli import main
-from toydepth.runs import RunRecord, make_curves, write_curves
+from toydepth.config import TrainConfig, to_dict
+from toydepth.runs import RunRecord, make_curves, read_curves, write_curves
 
 LABELS = {
-    **{"experiment": "made", "teacher": "tied", "rho": None, "teacher_depth": 64, "width": 8, "vocabulary": 0},
+    **{
+        "experiment": "made",
+        "teacher": "tied",
+        "rho": None,
+        "teacher_depth": 64,
+        "recipe": "a1b2",
+        "width": 8,
+        "vocabulary": 0,
+    },
     **{"loss": "mse", "head": "none"},
 }
 
@@ -78,7 +87,8 @@ def test_fit_refuses_in_one_line(capsys, run, options):
 @pytest.mark.parametrize("command", ["fit", "figures"])
 def test_no_runs_and_missing_paths(capsys, tmp_path, command):
     for paths, message in (
-        ((), "paths must hold at least one finished run, got none"),
+        ((), "runs must be the folder of a run, or several, got none. Name one after the command."),
+        (("",), "paths must be the folder of a run or a list of such, got ''."),
         ((tmp_path,), f"paths must hold at least one finished run, got none ({tmp_path}: no record.json in it)"),
         ((tmp_path / "no" / "such",), f"paths must exist, got {tmp_path}/no/such."),
     ):
@@ -101,7 +111,7 @@ def test_a_run_that_has_not_ended_is_left_out_and_said(capsys, made, run):
     code, _, err = call(capsys, "fit", run, broken, "--json")
     assert code == 0 and err == f"left out: {broken}: status is interrupted\n"
     code, _, err = call(capsys, "fit", broken)
-    assert code == 2 and "status is interrupted" in err
+    assert code == 2 and "status is interrupted" in err and "(--allow-unfinished)" in err
 
 
 def test_export_and_figures_refuse_in_one_line(capsys, run, tmp_path):
@@ -109,6 +119,10 @@ def test_export_and_figures_refuse_in_one_line(capsys, run, tmp_path):
         ("export",): "toydepth export: Missing from toydepth export: STR",
         ("export", tmp_path): f"toydepth export: {tmp_path}/record.json must be the record of a run",
         ("export", run, "more"): "toydepth export: Unrecognized options: more.",
+        ("export", ""): "toydepth export: run must be the name of a file or folder, got ''.",
+        ("export", run, "--output", f"{run}/record.json"): "toydepth export: output must be a name that ends in .npz, ",
+        ("export", run, "--output", ""): "toydepth export: output must be the name of a file or folder, got ''.",
+        ("figures", run, "--folder", ""): "toydepth figures: folder must be the name of a file or folder, got ''.",
         ("figures", run, "--folder", "/proc/nope"): "toydepth figures: /proc/nope must be readable or writable, got: ",
     }.items():
         code, out, err = call(capsys, *arguments)
@@ -171,3 +185,72 @@ def test_figures_are_drawn_where_they_are_wanted(capsys, run, tmp_path):
     found = {str(path) for path in (tmp_path / "here").iterdir()}
     assert code == 0 and err == "" and set(json.loads(out)["paths"]) == found
     assert {path.rsplit(".", 1)[1] for path in found} == {"png", "svg"}
+
+
+CONFIG = to_dict(TrainConfig())
+BROKEN_CONFIGS = [
+    ({}, "no config.name"),
+    ({key: CONFIG[key] for key in CONFIG if key != "student"}, "no config.student"),
+    ({**CONFIG, "student": {}}, "no config.student.depths"),
+    ({**CONFIG, "student": 3}, "config.student 3"),
+    ({**CONFIG, "width": "8"}, "config.width '8'"),
+    ({**CONFIG, "seed": None}, "config.seed None"),
+    ({**CONFIG, "resume": "yes"}, "config.resume 'yes'"),
+    ({**CONFIG, "mood": 1}, "an unknown config.mood"),
+    ({**CONFIG, "loss": {"name": "mse", "mood": 1}}, "an unknown config.loss.mood"),
+    ({**CONFIG, "width": 0}, "one in which width must be a whole number, at least 1, got 0"),
+]
+
+
+@pytest.mark.parametrize(("config", "got"), BROKEN_CONFIGS, ids=[got for _, got in BROKEN_CONFIGS])
+def test_export_names_the_record_whose_config_is_none(capsys, tmp_path, config, got):
+    RunRecord("made", config, "a1b2", status="complete").write(tmp_path)
+    code, out, err = call(capsys, "export", tmp_path)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"toydepth export: {tmp_path}/record.json must be the record of a run with its whole config, got {got}. "
+        "Restore the file, or export with the version of toydepth that trained the run.\n"
+    )
+
+
+def test_figures_say_once_that_there_is_no_row(capsys, made):
+    folder = made(3, 4, 6)
+    write_curves(folder, read_curves(folder).iloc[:0])
+    code, out, err = call(capsys, "figures", folder)
+    assert (code, out, len(err.splitlines())) == (2, "", 1), err
+    assert err.startswith("toydepth figures: curves must be a table with at least one row, got 0 rows.")
+
+
+@pytest.mark.parametrize("command", ["fit", "figures", "export"])
+def test_an_interrupt_ends_with_130_and_no_traceback(capsys, monkeypatch, run, command):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toydepth.runs.load_runs", interrupt)
+    monkeypatch.setattr("toydepth.export.read_record", interrupt)
+    assert call(capsys, command, run) == (130, "", "")
+
+
+def test_an_interrupt_within_a_callback_ends_the_command(repository):
+    # jax has such a callback, for the collector of garbage: there, Python itself would print a traceback and go on.
+    code = """if True:
+        import gc, sys, toydepth.runs
+        def callback(*arguments):
+            raise KeyboardInterrupt
+        def collect(*arguments, **options):
+            gc.callbacks.append(callback)
+            gc.collect()
+        toydepth.runs.load_runs = collect
+        from toydepth.cli import main
+        sys.exit(main(["fit", "."]))
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_help_loads_no_large_library(repository):
+    code = (
+        "import sys; from toydepth.cli import main; main(['fit', '--help']); print(sys.modules.keys(), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not any(f"'{name}'" in done.stderr for name in ("pandas", "jax", "matplotlib"))

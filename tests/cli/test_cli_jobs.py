@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import toydepth.job
 from toydepth import load_runs
 from toydepth.bank.streams import make_streams
 from toydepth.cli import main
-from toydepth.runs import CURVE_COLUMNS
+from toydepth.runs import CURVE_COLUMNS, read_record
 
 EPSILON = float(np.finfo(np.float32).eps)
 
@@ -118,6 +119,25 @@ def test_exported_weights_give_the_losses_of_the_curves(bank, capsys, tmp_path):
         for weights, column in (("raw", "test_loss"), ("average=0.9", "test_loss_average")):
             loss = np.mean((run(f"{name}/{weights}", row["depth"]) - target) ** 2)
             assert loss == pytest.approx(row[column], rel=1e-4)
+
+
+def test_export_tells_a_damaged_checkpoint_from_a_missing_one(bank, capsys, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(bank[0], run)
+    again = " Train the run in another folder (hydra.run.dir): it ends with one."
+    (run / "checkpoints" / "12" / "story" / "metadata").write_text("{")
+    assert main(["export", str(run)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == f"toydepth export: {run}/checkpoints must hold a checkpoint, got only unreadable ones.{again}"
+    shutil.rmtree(run / "checkpoints")
+    assert main(["export", str(run)]) == 2
+    assert capsys.readouterr().err == f"toydepth export: {run}/checkpoints must hold a checkpoint, got none.{again}\n"
+    record = read_record(run)
+    record.status = "interrupted"
+    record.write(run)
+    assert main(["export", str(run)]) == 2
+    assert capsys.readouterr().err.endswith("got none. Start the run again: it ends with one.\n")
+    assert not list(run.glob("*.npz"))
 
 
 def test_teacher_and_head_of_a_kl_run_are_exported(tiny, tmp_path, capsys):

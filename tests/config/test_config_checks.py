@@ -38,7 +38,7 @@ REFUSED = [
     ("target.temperatures", "a list of distinct values", "[1, 1]", "", lambda: TargetConfig(temperatures=[1, 1.0])),
     ("target.temperatures", "a list of at least one", "[]", "", lambda: TargetConfig(temperatures=())),
     ("teacher.kind", "one of tied", "teid", "Did you mean 'tied'?", lambda: TeacherConfig(kind="teid")),
-    ("teacher.depth", "a whole number, at least 1", "0", "", lambda: TeacherConfig(depth=0)),
+    ("teacher.depth", "a whole number, at least 0", "-1", "", lambda: TeacherConfig(depth=-1)),
     ("teacher.head_init", "one of normal", "norm", "Did you mean 'normal'?", lambda: TeacherConfig(head_init="norm")),
     ("teacher.seed", "a whole number, at least 0", "-1", "", lambda: TeacherConfig(seed=-1)),
     ("teacher.rho", "at least 0 and at most 1", "1.1", "", lambda: TeacherConfig(kind="correlated", rho=1.1)),

@@ -15,6 +15,7 @@ LABELS = {
     "head": "none",
     "width": 8,
     "teacher_depth": 64,
+    "recipe": "a1b2",
 }
 
 

@@ -45,7 +45,8 @@ def test_two_different_runs_of_one_arm_are_refused(make_curves):
 
 
 @pytest.mark.parametrize(
-    ("column", "values"), [("temperature", (0.1, np.nan)), ("init", ("zero", "euler")), ("rho", (0.5, np.nan))]
+    ("column", "values"),
+    [("temperature", (0.1, np.nan)), ("init", ("zero", "euler")), ("rho", (0.5, np.nan)), ("recipe", ("a", "b"))],
 )
 def test_groups_keep_apart_what_differs_and_nan_is_a_value(make_curves, column, values):
     curves = pd.concat([make_curves(1.0, **{column: values[0]}), make_curves(3.0, **{column: values[1]})])
@@ -126,6 +127,10 @@ def test_jobs_with_other_steps_meet_where_they_can(make_curves):
     curves = pd.concat([make_curves(depths=(depth,), steps=at) for depth, at in steps.items()])
     (row,) = fit_curves(curves).rows
     assert row.step == 100
+    said = "not the end of training: fewer than 3 depths share a later step (they go on to 700)"
+    assert said in row.caveats
+    whole = pd.concat([make_curves(depths=(depth,), steps=(10, 100)) for depth in steps])
+    assert not any("end of training" in caveat for caveat in fit_curves(whole).rows[0].caveats)
 
 
 def test_a_group_that_cannot_be_fitted_does_not_stop_the_others(make_curves):

@@ -178,3 +178,24 @@ def test_a_call_is_fast():
         fit_depth_exponent(losses, DEPTHS)
         times.append(time.perf_counter() - start)
     assert min(times) < 0.005
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda losses: losses,
+        lambda losses: list(losses),
+        lambda losses: losses.astype(object),
+        lambda losses: [[np.ma.masked if loss is np.ma.masked else loss for loss in row] for row in losses],
+        lambda losses: losses.filled(np.nan),
+        lambda losses: [[None if np.isnan(loss) else loss for loss in row] for row in losses.filled(np.nan)],
+    ],
+)
+def test_masked_entries_are_missing(wrap):
+    depths = [3, 6, 12, 24]
+    losses = np.ma.array([[1 / 3, 99.0, 1 / 12, 1 / 24], [1 / 3, 1 / 6, 1 / 12, 1 / 24]])
+    losses[0, 1] = np.ma.masked
+    fit = fit_depth_exponent(wrap(losses), depths)
+    assert fit.alpha == pytest.approx(1, abs=1e-12)
+    (out,) = fit.left_out
+    assert (out.replicate, out.depth, out.reason) == (0, 6, "missing or diverged")

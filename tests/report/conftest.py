@@ -21,7 +21,7 @@ def synthetic_curves(
     rng = np.random.default_rng(seed)
     kind = {
         "teacher": "tied", "rho": np.nan, "init": "zero", "loss": "mse", "temperature": np.nan, "block": "euler",
-        "head": "none", "width": 8, "teacher_depth": 64, "vocabulary": 0,
+        "head": "none", "width": 8, "teacher_depth": 64, "recipe": "a1b2", "vocabulary": 0,
     }  # fmt: skip
     rows = []
     end = np.log(max(*steps, 10) / 10)

@@ -10,6 +10,7 @@ LABELS = {
     "teacher": "tied",
     "rho": None,
     "teacher_depth": 64,
+    "recipe": "a1b2",
     "width": 8,
     "vocabulary": 0,
     "loss": "mse",

@@ -157,3 +157,36 @@ def test_read_curves_refuses_missing_damaged_and_foreign_files(tmp_path):
 @pytest.mark.parametrize("name", ["test_loss_average_0.990", "test_loss_average_x", "test_loss_average_9x", "step"])
 def test_other_names_are_no_decays(name):
     assert find_decays([name]) == []
+
+
+WRONG_COLUMNS = [
+    ("test_loss", "0.5", "a number", "'0.5'"),
+    ("noise_floor", "x", "a number", "'x'"),
+    ("tau", True, "a number", "True"),
+    ("rho", pd.Timedelta(1, "s"), "a number", "Timedelta('0 days 00:00:01')"),
+    ("depth", "3", "an integer", "'3'"),
+    ("step", 1.5, "an integer", "1.5"),
+    ("arm", pd.array([0, None] * 3, dtype="Int64"), "an integer", "<NA>"),
+    ("experiment", None, "a string", "None"),
+    ("init", ["a", None] * 3, "a string", "nan"),
+    ("loss", 3, "a string", "3"),
+    ("diverged", 0, "True or False", "0"),
+    ("test_loss_average_0.9", "x", "a number", "'x'"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "condition", "got"), WRONG_COLUMNS)
+def test_read_curves_refuses_a_column_of_another_type(pieces, tmp_path, name, values, condition, got):
+    path = tmp_path / "curves.parquet"
+    make_curves(*pieces).assign(**{name: values}).to_parquet(path)
+    with pytest.raises(InputError) as error:
+        read_curves(tmp_path)
+    said = f"{path} must hold {condition} in every row of {name}, got {got}. Restore the file, or run again."
+    assert str(error.value) == said
+
+
+def test_read_curves_gives_each_column_its_type(pieces, tmp_path):
+    curves = make_curves(*pieces)
+    other = curves.astype({"depth": "int32", "tau": "Float64", "experiment": "category", "diverged": "boolean"})
+    other.to_parquet(tmp_path / "curves.parquet")
+    pd.testing.assert_frame_equal(read_curves(tmp_path), curves)

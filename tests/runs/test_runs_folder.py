@@ -5,7 +5,7 @@ import re
 import pytest
 
 from toydepth.errors import InputError
-from toydepth.runs import claim_folder
+from toydepth.runs import claim_folder, lock_folder
 
 
 def test_a_new_folder_is_made_and_claimed(tmp_path):
@@ -30,7 +30,7 @@ def test_a_folder_of_another_config_is_refused(tmp_path, write_run):
         claim_folder(tmp_path, "c3d4")
     assert str(error.value) == (
         f"{tmp_path} must be empty or hold a run of this config, got a record of another config (hash a1b2, this one "
-        "c3d4). Choose another hydra.run.dir, or move the folder away."
+        "c3d4). Choose another hydra.run.dir (hydra.sweep.dir in a sweep), or move the folder away."
     )
 
 
@@ -56,3 +56,15 @@ def test_a_folder_that_cannot_be_made_or_written_is_refused(tmp_path, monkeypatc
     monkeypatch.setattr("os.access", lambda path, kind: False)
     with pytest.raises(InputError, match="must be a folder that can be written to, got one that cannot"):
         claim_folder(tmp_path, "a1b2")
+
+
+def test_one_process_at_a_time(tmp_path):
+    with (
+        lock_folder(tmp_path),
+        pytest.raises(InputError, match="another process is training in"),
+        lock_folder(tmp_path),
+    ):
+        pass
+    with lock_folder(tmp_path):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from toydepth.errors import InputError
@@ -81,8 +82,8 @@ def test_nothing_left_says_why(tmp_path, write_run):
         load_runs(tmp_path)
     assert str(error.value) == (
         f"paths must hold at least one finished run, got none ({tmp_path}/a: status is running; {tmp_path}/b: status "
-        f"is running; {tmp_path}/c: status is running; and 1 more). Give allow_unfinished=True to read runs as they "
-        "stand."
+        f"is running; {tmp_path}/c: status is running; and 1 more). Give allow_unfinished=True (--allow-unfinished) to "
+        "read runs as they stand."
     )
 
 
@@ -99,3 +100,33 @@ def test_a_mistyped_path_names_its_sibling(tmp_path, write_run):
         load_runs(tmp_path / "outputs" / "tiedd")
     with pytest.raises(InputError, match=r"^paths must exist, got .*outptus/tied\. .* Did you mean 'outputs'\?$"):
         load_runs([tmp_path / "outptus" / "tied"])
+
+
+@pytest.mark.parametrize(
+    ("paths", "got"),
+    [(None, "None"), (3, "3"), ([None], "None"), (b"x", "b'x'"), ("", "''"), (["", "."], "''"), ([["a"]], "['a']")],
+)
+def test_what_is_no_path_is_refused(paths, got):
+    with pytest.raises(InputError) as error:
+        load_runs(paths)
+    assert str(error.value) == (
+        f"paths must be the folder of a run or a list of such, got {got}. Give the folder of a run, or of many."
+    )
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "a/" + "x" * 5000 + "/b", "a\0b", "a\nb"])
+def test_a_path_that_cannot_be_is_refused_in_one_short_line(path):
+    with pytest.raises(InputError, match=r"^paths must exist, got ") as error:
+        load_runs(path)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 600
+
+
+def test_junk_in_one_folder_leaves_the_others(tmp_path, write_run):
+    write_run(tmp_path / "good")
+    for name, text in (("deep", "[" * 100_000), ("null", '{"schema_version": 1, "experiment": null}')):
+        (write_run(tmp_path / name) / "record.json").write_text(text)
+    table = write_run(tmp_path / "words") / "curves.parquet"
+    pd.read_parquet(table).assign(test_loss="x").to_parquet(table)
+    runs = load_runs(tmp_path)
+    assert runs["run"].unique().tolist() == [str(tmp_path / "good")]
+    assert [entry["run"] for entry in runs.attrs["skipped"]] == [str(tmp_path / n) for n in ("deep", "null", "words")]

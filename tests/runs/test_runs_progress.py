@@ -14,10 +14,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(file, width=60, **options):
-    seconds = iter([0.0, 100.0, 101.0, 102.0])
+def run(file, width=60, resumed=None):
+    seconds = iter([0.0] * (2 if resumed else 1) + [100.0, 101.0, 102.0])
     console = Console(file=file, width=width, force_terminal=True, color_system=None, _environ={"TERM": "xterm"})
-    with ProgressLine(1000, console=console, clock=lambda: next(seconds), **options) as line:
+    with ProgressLine(1000, console=console, clock=lambda: next(seconds)) as line:
+        if resumed:
+            line.resume(resumed)
         for step in (100, 200, 300):
             line.update(step, {6: 4e-4, 3: 1.1e-3})
     return file.getvalue()
@@ -36,7 +38,7 @@ def test_the_line_is_cut_to_the_width():
 
 
 def test_a_resumed_run_does_not_count_earlier_steps_as_speed():
-    assert "300/1000  2.0 steps/s" in run(Terminal(), first_step=100)
+    assert "300/1000  2.0 steps/s" in run(Terminal(), resumed=100)
 
 
 def test_anything_else_gets_nothing(capsys):

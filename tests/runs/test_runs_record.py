@@ -1,5 +1,6 @@
 """The record: roundtrip, refusals, and writing that cannot leave a half."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -78,7 +79,26 @@ BAD_FILES = [
     (json.dumps({**GOOD, "config_hash": None}), r"got config_hash None\."),
     (json.dumps({key: GOOD[key] for key in GOOD if key != "config"}), r"got no config\."),
     (json.dumps({**GOOD, "status": "done"}), r"got status 'done'\."),
+    ("[" * 100_000, r"got something nested too deeply to be read\."),
+    (json.dumps({**GOOD, "schema_version": True}), r"got schema_version True\."),
 ]
+# A value of the wrong type for every field of RunRecord.
+WRONG = {
+    **{"experiment": 3, "config": [], "config_hash": 1, "overrides": [1], "versions": {"jax": 1}, "git": "f00"},
+    **{"device": None, "precision": None, "seeds": [0], "started": 0, "wall_seconds": "x", "steps_done": 1.5},
+    **{"steps_per_second": True, "status": ["complete"], "diverged": {}, "noise_floor": [1], "segments": 3},
+    **{"warnings": None, "schema_version": "1"},
+}
+BAD_FILES += [(json.dumps({**GOOD, k: v}), re.escape(f"got {k} {v!r}.")) for k, v in WRONG.items()]
+BAD_FILES += [
+    (json.dumps({**GOOD, "warnings": "slow"}), r"got warnings 'slow'\."),
+    (json.dumps({**GOOD, "wall_seconds": float("nan")}), r"got wall_seconds nan\."),
+    (json.dumps({**GOOD, "wall_seconds": 10**400}), r"got wall_seconds 1000\d*\.\.\."),
+]
+
+
+def test_every_field_has_a_wrong_type_here():
+    assert set(WRONG) == {item.name for item in dataclasses.fields(RunRecord)}
 
 
 @pytest.mark.parametrize(("text", "got"), BAD_FILES)

@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 import yaml
 
+import toydepth.job
+from toydepth.bank import Bank
 from toydepth.bank.checkpoint import Checkpoints
 from toydepth.cli import main as cli
 from toydepth.config.files import folder_name
@@ -204,3 +206,49 @@ def test_a_killed_run_keeps_what_its_checkpoints_had_paid_for(train, record, tmp
     assert done["status"] == "complete" and done["warnings"] == cut["warnings"] and len(done["segments"]) == 2
     assert done["wall_seconds"] > cut["wall_seconds"] > 0
     assert done["segments"][0] == cut["segments"][0] and done["segments"][1]["from_step"] == 13
+
+
+def test_jobs_that_ended_are_told_even_when_a_fault_of_ours_ends_the_sweep(train, tmp_path, capsys, monkeypatch):
+    made = toydepth.job.make_bank
+
+    def fails_for_two(config, layout):
+        return made(config, layout) if config.student.depths == (1,) else {}["nothing"]
+
+    monkeypatch.setattr("toydepth.job.make_bank", fails_for_two)
+    where = (f"hydra.sweep.dir={tmp_path}", "hydra.sweep.subdir=${hydra:job.num}")
+    with pytest.raises(KeyError):
+        train("-m", "steps=2", "student.depths=1,2", *where, "--json")
+    (job,) = json.loads(capsys.readouterr().out)
+    assert (job["run"], job["status"]) == (str(tmp_path / "0"), "complete")
+
+
+def test_too_little_memory_is_one_line_and_exit_code_1(train, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes.\nBuffer assignment: ...")
+
+    monkeypatch.setattr("toydepth.job.make_bank", fails)
+    code, _, err = train("steps=2")
+    assert code == 1 and err.count("\n") == 1 and "out of memory: Out of memory allocating 8 bytes. Lower width" in err
+
+
+def test_an_interrupted_run_says_how_it_goes_on(train, record, tmp_path, monkeypatch):
+    monkeypatch.setattr("toydepth.bank.loop._FIRST_CHUNK", 3)
+    monkeypatch.setattr("toydepth.bank.loop.CHUNK_SECONDS", 1e-9)
+    advance = Bank.advance
+
+    def signalled(self, state, stop):
+        os.kill(os.getpid(), signal.SIGINT)
+        return advance(self, state, stop)
+
+    monkeypatch.setattr(Bank, "advance", signalled)
+    code, out, err = train(*SHORT)
+    said = out + err
+    assert code == 130 and record(tmp_path / "run")["status"] == "interrupted"
+    assert "interrupted at step 1 of 20, which is saved" in said and "the same command goes on" in said
+
+
+def test_an_optimizer_that_cannot_work_is_refused_before_anything_is_compiled(train, monkeypatch):
+    monkeypatch.setattr("toydepth.bank.bank._make_teachers", lambda *_: pytest.fail("something was compiled"))
+    for name, options in (("lbfgs", []), ("adam", ["+optimizer.options.b1=null"]), ("scale_by_rprop", [])):
+        code, _, err = train(f"optimizer.name={name}", *options)
+        assert code == 2 and err.count("\n") == 1 and err.startswith("toydepth train: optimizer"), err

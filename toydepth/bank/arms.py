@@ -34,8 +34,19 @@ class Arm:
             >>> Arm(12, 0.1, "zero", "euler", 0).name
             'depth=12,temperature=0.1,init=zero,replicate=0'
         """
-        temperature = "" if self.temperature is None else f"temperature={self.temperature:g},"
+        temperature = "" if self.temperature is None else f"temperature={shortest(self.temperature)},"
         return f"depth={self.depth},{temperature}init={self.init},replicate={self.replicate}"
+
+
+def shortest(value: float) -> str:
+    """Writes a number as people do, with as many digits as tell it from any other.
+
+    Example:
+        >>> shortest(1.0), shortest(0.1), shortest(0.10000001)
+        ('1', '0.1', '0.10000001')
+    """
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
 
 
 def make_arms(config: TrainConfig) -> list[Arm]:

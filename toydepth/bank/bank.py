@@ -162,12 +162,13 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     Raises:
         InputError: for an optimiser that cannot be built.
     """
+    # First of all, as it may refuse: nothing has been compiled yet.
+    optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
     streams = make_streams(config.seed, config.teacher_seed)
     replicates = jnp.arange(config.replicates)
     teacher_keys = jax.vmap(lambda r: jax.random.fold_in(streams.teacher, r))(replicates)
     student_keys = jax.vmap(lambda r: jax.random.fold_in(streams.student, r))(replicates)
     teachers, heads = _make_teachers(config, teacher_keys)
-    optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
     problem = _make_problem(config, streams, optimizers)
     params = _make_students(config, problem, teachers, student_keys)
     initial = jax.jit(lambda params: {d: _initial_stack(config, optimizers[int(d)], p) for d, p in params.items()})

@@ -73,6 +73,15 @@ def train(
     saved_at, size, signal = time.monotonic(), _FIRST_CHUNK, None
     step, status = first, "complete"
     warm: tuple[float, int] | None = None
+
+    def save_if_due() -> None:
+        nonlocal saved_at
+        every = bank.config.checkpoint.every_seconds
+        if checkpoints and every and time.monotonic() - saved_at > every:
+            checkpoints.save(step, state, story.to_json())
+            on_checkpoint(first, step)
+            saved_at = time.monotonic()
+
     with Interrupt() as interrupt:
         for stop in stops:
             while step < stop and not interrupt.signal:
@@ -84,14 +93,13 @@ def train(
                 on_chunk(step, _window_loss(bank, state))
                 if not bank.by_arm(state, "alive").any():
                     break
-                every = bank.config.checkpoint.every_seconds
-                if checkpoints and every and time.monotonic() - saved_at > every and step < stop:
-                    checkpoints.save(step, state, story.to_json())
-                    on_checkpoint(first, step)
-                    saved_at = time.monotonic()
+                if step < stop:  # else the evaluation comes first, so that the checkpoint holds it
+                    save_if_due()
             if step == stop or not bank.by_arm(state, "alive").any():
                 state = _evaluate(bank, state, story, step)
                 on_evaluation(story)
+                if step < bank.config.steps:
+                    save_if_due()
             if not bank.by_arm(state, "alive").any():
                 status = "diverged"
                 break
@@ -124,9 +132,10 @@ def _evaluate(bank: Bank, state: State, story: Story, step: int) -> State:
 
 
 def _window_loss(bank: Bank, state: State) -> np.ndarray:
-    """Mean training loss since the last evaluation, (arms,); NaN before the first update."""
+    """Mean training loss since the last evaluation, (arms,); NaN before the first update, and of a dead arm."""
     count = int(state["count"])
-    return bank.by_arm(state, "loss_sum").astype(float) / count if count else np.full(len(bank.arms), np.nan)
+    mean = bank.by_arm(state, "loss_sum").astype(float) / max(count, 1)
+    return np.where(bank.by_arm(state, "alive") & (count > 0), mean, np.nan)
 
 
 def _next_size(size: int, done: int, seconds: float) -> int:

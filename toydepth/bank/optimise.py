@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -37,22 +38,11 @@ def schedule_shape(name: str, steps: int, decay_fraction: float, final_fraction:
     return optax.join_schedules([optax.constant_schedule(1.0), decay], [start])
 
 
-def peak_learning_rate(config: TrainConfig, depth: int) -> float:
-    """Returns learning_rate * learning_rate_factor / depth^depth_power; depth 0 counts as 1.
-
-    Example:
-        >>> peak_learning_rate(TrainConfig(learning_rate=0.01), 4)
-        0.005
-    """
-    optimizer = config.optimizer
-    return config.learning_rate * optimizer.learning_rate_factor * max(depth, 1) ** -optimizer.depth_power
-
-
 def make_schedule(config: TrainConfig, depth: int) -> optax.Schedule:
     """Returns the learning rate of a depth at an update."""
     schedule = config.schedule
     shape = schedule_shape(schedule.name, config.steps, schedule.decay_fraction, schedule.final_fraction)
-    peak = peak_learning_rate(config, depth)
+    peak = config.peak_learning_rate(depth)
     return lambda step: peak * shape(step)
 
 
@@ -118,15 +108,36 @@ def make_optimizer(config: TrainConfig, depth: int) -> optax.GradientTransformat
             raise InputError(f"optimizer.options must be arguments of {name}, got {option}.{hint}")
     if name == "muon":
         options.setdefault("muon_weight_dimension_numbers", _matrices)
+    given = dict(config.optimizer.options)
     try:
-        return make(make_schedule(config, depth), **options)
+        optimizer = make(make_schedule(config, depth), **options)
     except (TypeError, ValueError) as error:
-        raise InputError(f"optimizer.options must suit {name}, got {options}. optax says: {error}") from error
+        raise InputError(f"optimizer.options must suit {name}, got {given}. optax says: {_line(error)}") from error
+    try:
+        # Some options, and optimisers that want more than a gradient, fail only when they are used.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            jax.eval_shape(lambda p: optimizer.update(p, optimizer.init(p), p), _SAMPLE)
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        with_options = f" with {given}" if given else ""
+        got = f"{name}{with_options}"
+        advice = f"optax says: {_line(error)}"
+        raise InputError(f"optimizer must work, from gradients alone, got {got}. {advice}") from error
+    return optimizer
+
+
+# Parameters of the kinds that a student has, in the fewest numbers. Of numpy: an array of jax would start the backend
+# at import, before the number of devices is set.
+_SAMPLE = {"stack": {"w1": np.zeros((1, 1, 4)), "b1": np.zeros((1, 4)), "w2": np.zeros((1, 4, 1))}}
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _is_optimizer(module: Any, name: str) -> bool:
     function = getattr(module, name)
-    if name.startswith("_") or not inspect.isfunction(function):
+    if name.startswith(("_", "scale_by_")) or not inspect.isfunction(function):
         return False
     parameters = list(inspect.signature(function).parameters)
     return parameters[:1] == ["learning_rate"]

@@ -1,7 +1,7 @@
 """One update of every arm, and one batch of test losses: pure functions of arrays, run inside the compiled programs.
 
 The arms of a depth lie on one leading axis, in the order replicate, temperature, init. One axis, not three: on CPU, XLA
-runs the matrix products of nested batches several times slower. The teacher is run once for each replicate;
+runs the matrix products of nested batches at half the speed. The teacher is run once for each replicate;
 temperatures only divide its logits.
 """
 

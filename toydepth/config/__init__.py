@@ -1,7 +1,7 @@
 """The configuration of a run: frozen, checked dataclasses, and where the yaml files are."""
 
 from toydepth.config.files import conf_dir, register
-from toydepth.config.identity import config_hash, from_dict, to_dict
+from toydepth.config.identity import config_hash, from_dict, recipe_hash, to_dict
 from toydepth.config.parts import (
     AverageConfig,
     CheckpointConfig,
@@ -33,6 +33,7 @@ __all__ = [
     "conf_dir",
     "config_hash",
     "from_dict",
+    "recipe_hash",
     "register",
     "to_dict",
 ]

@@ -39,10 +39,12 @@ def member(key: str, value: Any, known: Sequence[str]) -> str:
 
 
 def integer(key: str, value: Any, low: int, advice: str = "") -> int:
-    """Checks a whole number >= low; 12.0 counts as 12, true and 1.5 do not."""
+    """Checks a whole number, low ... 2^31 - 1; 12.0 counts as 12, true and 1.5 do not."""
     whole = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1
     if not whole or value < low:
         raise refuse(key, f"a whole number, at least {low}", value, advice)
+    if value >= 2**31:
+        raise refuse(key, "less than 2^31", value, "Counts are kept in 32 bits.")
     return int(value)
 
 
@@ -60,7 +62,10 @@ def real(
 
 def seed(key: str, value: Any) -> int:
     """Checks a seed: 0 ... 2^32 - 1. Beyond, the generator sees the lower 32 bits only, and two seeds are one."""
-    if integer(key, value, 0) >= 2**32:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < 0:
+        raise refuse(key, "a whole number, at least 0", value)
+    if value >= 2**32:
         raise refuse(key, "less than 2^32", value, "Larger seeds repeat the draws of smaller ones.")
     return int(value)
 

@@ -32,6 +32,27 @@ def config_hash(config: TrainConfig) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def recipe_hash(config: TrainConfig) -> str:
+    """Returns 8 hex digits that agree exactly when the arms of two configurations were trained in the same way.
+
+    Left out is what tells arms apart elsewhere (depths, inits, temperatures, replicates, seeds, kind of teacher), and
+    what only watches. Runs of one recipe may be joined in one fit, those of two may not.
+
+    Example:
+        >>> from toydepth.config import StudentConfig
+        >>> one, other = TrainConfig(), TrainConfig(seed=1, student=StudentConfig(depths=24))
+        >>> recipe_hash(one) == recipe_hash(other), recipe_hash(one) == recipe_hash(TrainConfig(learning_rate=0.1))
+        (True, False)
+    """
+    content = to_dict(config)
+    for name in (*_NOT_IDENTITY, "name", "seed", "replicates", "device", "eval", "target", "average"):
+        del content[name]
+    content["precision"] = config.device.precision
+    content["student"] = {"temperature": config.student.temperature}
+    content["teacher"] = {"head_init": config.teacher.head_init}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+
+
 def from_dict(content: dict[str, Any]) -> TrainConfig:
     """Returns the configuration that `to_dict` wrote, checked again.
 

@@ -28,7 +28,7 @@ class TeacherConfig:
 
     def __post_init__(self) -> None:
         member("teacher.kind", self.kind, ("tied", "independent", "correlated"))
-        integer("teacher.depth", self.depth, 1)
+        integer("teacher.depth", self.depth, 0)
         member("teacher.head_init", self.head_init, ("normal", "uniform"))
         if self.seed is not None:
             seed("teacher.seed", self.seed)

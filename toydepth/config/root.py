@@ -19,6 +19,9 @@ from toydepth.config.parts import (
     TrackerConfig,
 )
 
+# The normal numbers of float32: beyond them a rate is infinite, or loses its digits and ends as 0.
+_SMALLEST, _LARGEST = 1.2e-38, 3.4e38
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -66,10 +69,13 @@ class TrainConfig:
         integer("replicates", self.replicates, 1)
         integer("width", self.width, 1)
         integer("vocabulary", self.vocabulary, 2)
-        if integer("steps", self.steps, 1, "Give the number of updates.") >= 2**31:
-            raise refuse("steps", "less than 2^31", self.steps, "Updates are counted in 32 bits.")
+        integer("steps", self.steps, 1, "Give the number of updates.")
         integer("batch_size", self.batch_size, 1)
         real("learning_rate", self.learning_rate, 0.0, open_low=True)
+        for depth in self.student.depths:
+            peak = self.peak_learning_rate(depth)
+            if not _SMALLEST <= peak <= _LARGEST:
+                raise refuse("learning_rate", f"a rate that float32 holds at depth {depth}", peak)
         self._check_teacher()
         self._check_loss()
 
@@ -82,6 +88,8 @@ class TrainConfig:
         if "euler" in self.student.init and kind != "tied":
             advice = "Only a tied teacher has one flow to discretise: set teacher=tied or student.init=zero."
             raise refuse("student.init", f"zero for a teacher of kind {kind}", "euler", advice)
+        if "euler" in self.student.init and self.teacher.depth == 0:
+            raise refuse("teacher.depth", "1 or more with student.init=euler", 0, "There is no flow to discretise.")
         if "euler" in self.student.init and 0 in self.student.depths:
             raise refuse("student.depths", "1 or more with student.init=euler", 0, "Remove depth 0.")
 
@@ -96,6 +104,16 @@ class TrainConfig:
         if loss == "mse" and len(self.target.temperatures) > 1:
             advice = "Temperatures divide logits, which mse does not read: set loss=kl."
             raise refuse("target.temperatures", "a single value with loss.name=mse", self.target.temperatures, advice)
+
+    def peak_learning_rate(self, depth: int) -> float:
+        """Returns learning_rate * learning_rate_factor / depth^depth_power; depth 0 counts as 1.
+
+        Example:
+            >>> TrainConfig(learning_rate=0.01).peak_learning_rate(4)
+            0.005
+        """
+        power = self.optimizer.depth_power
+        return self.learning_rate * self.optimizer.learning_rate_factor * float(max(depth, 1)) ** -power
 
     @property
     def teacher_seed(self) -> int:

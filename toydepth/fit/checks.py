@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ def refuse(argument: str, condition: str, got: object, advice: str) -> InputErro
 
 def check_confidence(confidence: float) -> float:
     """Returns `confidence` as a float, strictly between 0 and 1; raises InputError otherwise."""
-    if not _is_number(confidence) or not 0 < confidence < 1:
-        raise refuse("confidence", "a number between 0 and 1", repr(confidence), "Give 0.95 for 95 %.")
+    if not is_number(confidence) or not 0 < confidence < 1:
+        raise refuse("confidence", "a number between 0 and 1", reprlib.repr(confidence), "Give 0.95 for 95 %.")
     return float(confidence)
 
 
@@ -37,22 +38,23 @@ def check_fit_options(
 ) -> None:
     """Raises InputError for an option that no data could make right, so that a table of fits fails once and early."""
     check_confidence(confidence)
-    if not _is_number(offset) or not math.isfinite(offset):
-        raise refuse("offset", "a finite number", repr(offset), "Give 0 to fit against the depth itself.")
-    if not _is_number(noise_factor) or not (math.isfinite(noise_factor) and noise_factor >= 0):
-        raise refuse("noise_factor", "a finite number, 0 or more", repr(noise_factor), "Give 10, the default.")
+    if not is_number(offset) or not math.isfinite(offset):
+        raise refuse("offset", "a finite number", reprlib.repr(offset), "Give 0 to fit against the depth itself.")
+    if not is_number(noise_factor) or not (math.isfinite(noise_factor) and noise_factor >= 0):
+        raise refuse("noise_factor", "a finite number, 0 or more", reprlib.repr(noise_factor), "Give 10, the default.")
     if not _is_count(num_bootstrap) or num_bootstrap < 10:
-        raise refuse("num_bootstrap", "an integer, 10 or more", repr(num_bootstrap), "Give 2000 for a steady interval.")
+        raise refuse(
+            "num_bootstrap", "an integer, 10 or more", reprlib.repr(num_bootstrap), "Give 2000 for a steady interval."
+        )
     if not _is_count(seed) or seed < 0:
-        raise refuse("seed", "an integer, 0 or more", repr(seed), "Give 0 for the default draws.")
+        raise refuse("seed", "an integer, 0 or more", reprlib.repr(seed), "Give 0 for the default draws.")
     if window is not None:
         advice = "Give two depths, such as (6, 48), or None for all."
-        try:
-            lowest, highest = (float(edge) for edge in window)
-        except (TypeError, ValueError):
-            raise refuse("window", "a pair (lowest, highest) of depths", repr(window), advice) from None
-        if not lowest <= highest:
-            raise refuse("window", "a pair with lowest <= highest", repr(window), advice)
+        pair = isinstance(window, tuple | list) or (isinstance(window, np.ndarray) and window.ndim == 1)
+        if not pair or len(window) != 2 or not all(is_number(edge) for edge in window):
+            raise refuse("window", "a pair (lowest, highest) of depths", reprlib.repr(window), advice)
+        if not window[0] <= window[1]:
+            raise refuse("window", "a pair with lowest <= highest", reprlib.repr(window), advice)
 
 
 def number_name(value: float) -> str:
@@ -88,9 +90,21 @@ def whole(value: float) -> int | float:
     return int(value) if float(value).is_integer() else float(value)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+def is_number(value: object) -> bool:
+    """Says whether a value is one real number that float64 holds; a bool is none, and NaN and infinities are.
+
+    >>> is_number(3), is_number(True), is_number("3"), is_number(np.timedelta64(3, "s")), is_number(10**400)
+    (True, False, False, False, False)
+    """
+    if not (_is_count(value) or isinstance(value, float | np.floating)):
+        return False
+    try:
+        float(value)  # pyright: ignore[reportArgumentType]
+    except OverflowError:
+        return False
+    return True
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    # To Python a bool, and to numpy a span of time, is an integer.
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)

@@ -35,9 +35,9 @@ def fit_curves(
     """Fits L = c (ell - offset)^-alpha for every group of arms in the curves of one or many runs.
 
     A group is everything but depth and replicate: (experiment, teacher, rho, init, block, loss, temperature, head,
-    width, teacher_depth), and the decay for averaged weights; NaN is a value. Replicates are (teacher_seed, replicate)
-    pairs. A step is fitted where at least 3 depths were evaluated at it, so one bank and one job a depth give the same
-    exponent.
+    width, teacher_depth, recipe), and the decay for averaged weights; NaN is a value. Replicates are (teacher_seed,
+    replicate) pairs. A step is fitted where at least 3 depths were evaluated at it, so one bank and one job a depth
+    give the same exponent.
 
     Args:
         curves: a row an arm and evaluation, with the group's columns and teacher_seed, replicate, depth, step,
@@ -56,8 +56,9 @@ def fit_curves(
 
     Example:
         >>> labels = dict(experiment="demo", teacher="tied", rho=float("nan"), init="zero", block="euler", loss="mse",
-        ...               temperature=float("nan"), head="none", width=8, teacher_depth=64, teacher_seed=0, replicate=0,
-        ...               test_loss_average=float("nan"), average_decay=float("nan"), noise_floor=0.0, diverged=False)
+        ...               temperature=float("nan"), head="none", width=8, teacher_depth=64, recipe="a", teacher_seed=0,
+        ...               replicate=0, test_loss_average=float("nan"), average_decay=float("nan"), noise_floor=0.0,
+        ...               diverged=False)
         >>> rows = [dict(labels, depth=ell, step=100, test_loss=ell**-2.0) for ell in (3, 6, 12)]
         >>> table = fit_curves(pd.DataFrame(rows))
         >>> [(row.weights, row.step, round(row.alpha, 6), row.verdict) for row in table.rows]
@@ -89,12 +90,14 @@ def _fit_group(group: Group, options: dict[str, Any]) -> tuple[list[DepthExponen
     """Fits every step that can be; returns the rows, ascending, and the refusals."""
     fits: list[tuple[int, DepthFit, list[int]]] = []
     refusals = []
+    thin: list[int] = []
     label = {"group": group.name, **plain(group.labels), "weights": group.weights}
     for i, step in enumerate(group.steps):
         # Jobs differ in their steps: only what was evaluated at this step can be missing from it.
         replicates = np.nonzero(group.present[i].any(axis=1))[0]
         depths = np.nonzero(group.present[i].any(axis=0))[0]
         if len(depths) < MIN_DEPTHS:
+            thin.append(int(step))
             continue
         part = np.ix_(np.array([i]), replicates, depths)
         try:
@@ -109,6 +112,8 @@ def _fit_group(group: Group, options: dict[str, Any]) -> tuple[list[DepthExponen
         refusals.append({**label, "step": None, "reason": _no_step(group)})
     end = f"step {refusals[-1]['step']} could not be fitted: {refusals[-1]['reason']}" if refusals else None
     late = end if fits and refusals and refusals[-1]["step"] > fits[-1][0] else None
+    if fits and not late and thin and thin[-1] > fits[-1][0]:
+        late = f"not the end of training: fewer than {MIN_DEPTHS} depths share a later step (they go on to {thin[-1]})"
     return _rows(group, fits, options["confidence"], late), refusals
 
 

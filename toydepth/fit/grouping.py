@@ -14,7 +14,7 @@ from toydepth.fit.checks import plain, refuse
 from toydepth.runs import average_columns, find_decays
 
 GROUP_COLUMNS = (
-    "experiment", "teacher", "rho", "init", "block", "loss", "temperature", "head", "width", "teacher_depth"
+    "experiment", "teacher", "rho", "init", "block", "loss", "temperature", "head", "width", "teacher_depth", "recipe"
 )  # fmt: skip
 LOSS_COLUMNS = {"raw": "test_loss", "average": "test_loss_average"}
 _ARM = ("teacher_seed", "replicate", "depth")

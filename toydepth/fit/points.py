@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from toydepth.fit.checks import number_name, plain, refuse, whole
 
 MIN_DEPTHS = 3  # two points always lie on a power law: they say nothing about whether there is one
+MIN_SPREAD = 1e-6  # of depth - offset, relative: float64 holds 16 digits, and a slope needs some of them
 _USED, _ZERO, _WINDOW, _MISSING, _NOISE, _LONE = range(6)
 
 
@@ -69,7 +71,8 @@ def choose_points(
         why[:, ((depth < window[0]) | (depth > window[1])) & (depth != 0)] = _WINDOW
     why[(why == _USED) & np.isnan(table)] = _MISSING
     # NaN noise compares as false: a noise floor nobody measured leaves nothing out.
-    why[(why == _USED) & (table <= noise_factor * noise)] = _NOISE
+    with np.errstate(over="ignore"):
+        why[(why == _USED) & (table <= noise_factor * noise)] = _NOISE
     bad = (why == _USED) & (table <= 0)
     if bad.any():
         raise refuse(
@@ -97,13 +100,7 @@ def choose_points(
     needed = MIN_DEPTHS + bool(floor)
     if keep.sum() < needed:
         raise _too_few(found, int(keep.sum()), needed, tuple(p for p in left_out if p.reason != reason[_LONE]))
-    if offset >= depth[keep][0]:
-        raise refuse(
-            "offset",
-            f"less than every depth used (lowest {number_name(depth[keep][0])})",
-            f"{offset:g}",
-            "Lower it, or leave shallow depths out with window.",
-        )
+    _check_offset(offset, depth[keep])
     log_losses = np.full(table.shape, np.nan)
     log_losses[why == _USED] = np.log(table[why == _USED])
     rows = np.nonzero(~lone)[0]
@@ -153,13 +150,62 @@ def _checked(
     return depth, np.atleast_2d(table), np.atleast_2d(noise)
 
 
-def _floats(name: str, values: ArrayLike) -> np.ndarray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+def _check_offset(offset: float, depths: np.ndarray) -> None:
+    """Raises InputError where depths - offset, for ascending depths, is not positive or hardly differs."""
+    if offset >= depths[0]:
         raise refuse(
-            name, "a rectangular array of numbers", type(values).__name__, "Use NaN where one is missing."
-        ) from None
+            "offset",
+            f"less than every depth used (lowest {number_name(depths[0])})",
+            f"{offset:g}",
+            "Lower it, or leave shallow depths out with window.",
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = depths - offset
+        spread = (left[-1] - left[0]) / left[-1]
+    # Not "spread < ...": where the subtraction overflows, the spread is NaN.
+    if not spread >= MIN_SPREAD or not (np.diff(left) > 0).all():
+        condition = f"such that depths - offset still tells the depths apart (relative spread {MIN_SPREAD:g} or more)"
+        raise refuse("offset", condition, f"{offset:g}", "Give one nearer to the depths.")
+
+
+def _floats(name: str, values: ArrayLike) -> np.ndarray:
+    """Returns the values in float64, NaN where masked or None; raises InputError for what is no real number."""
+    got = type(values).__name__
+    try:
+        given = _unmasked(values)
+        # As objects: among numbers, numpy makes a number of a bool, and of all of them strings where one is.
+        array = np.asarray(given, dtype=object if isinstance(given, list) else None)
+        strange = [one for one in array.ravel() if not _is_real(one)] if array.dtype.kind == "O" else []
+        if not strange and (array.dtype.kind == "O" or _holds_reals(array.dtype)):
+            with np.errstate(over="ignore"):
+                return array.astype(np.float64)
+        got = f"{got} of {type(strange[0]).__name__ if strange else array.dtype}"
+    except OverflowError:
+        got = f"{got} with one beyond float64"
+    except (TypeError, ValueError):
+        pass  # ragged, or no array at all
+    raise refuse(name, "a rectangular array of numbers", got, "Use NaN where one is missing.")
+
+
+def _unmasked(values: Any, levels: int = 3) -> Any:
+    """Puts NaN for what is masked, in lists of masked arrays too: numpy drops a mask where it makes an array."""
+    if isinstance(values, list | tuple) and levels:
+        return [_unmasked(one, levels - 1) for one in values]
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+        return list(values)  # as objects, spans of nanoseconds would be integers
+    if isinstance(values, np.ma.MaskedArray) and (values.dtype.kind == "O" or _holds_reals(values.dtype)):
+        return np.ma.filled(values.astype(object if values.dtype.kind == "O" else np.float64), np.nan)
+    return values
+
+
+def _is_real(value: Any) -> bool:
+    dtype = np.asarray(value).dtype
+    return value is None or _holds_reals(dtype) or (dtype.kind == "O" and isinstance(value, numbers.Number))
+
+
+def _holds_reals(dtype: np.dtype) -> bool:
+    # V: bfloat16 and its like, which are not numpy's own.
+    return dtype.kind in "iuf" or (dtype.kind == "V" and np.can_cast(dtype, np.float64))
 
 
 def _too_few(found: np.ndarray, num_used: int, needed: int, left_out: tuple[LeftOut, ...]) -> Exception:

@@ -30,6 +30,7 @@ class DepthExponent:
     head: str
     width: int
     teacher_depth: int
+    recipe: str
     weights: str
     average_decay: float
     step: int
@@ -49,8 +50,8 @@ class DepthExponent:
     def to_dict(self) -> dict[str, Any]:
         """Returns the row for JSON: the group's columns, alpha and interval, drift, local slopes, left out, caveats."""
         names = (
-            "experiment teacher rho init block loss temperature head width teacher_depth weights average_decay step "
-            "alpha low high interval_source replicates depths verdict"
+            "experiment teacher rho init block loss temperature head width teacher_depth recipe weights average_decay "
+            "step alpha low high interval_source replicates depths verdict"
         )
         result = plain({name: getattr(self, name) for name in names.split()})
         result |= plain({"drift_per_log_step": self.drift.slope, "change_per_doubling": self.drift.change_per_doubling})

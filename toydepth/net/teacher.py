@@ -29,7 +29,7 @@ def make_teacher(
 
     Args:
         kind: one of TEACHER_KINDS.
-        depth: number of blocks, >= 1.
+        depth: number of blocks, >= 0 (0: rms alone).
         width: m.
         key: of the draws. The shared block and the separate ones have keys of their own, so that the same key gives
             the same blocks whatever the kind.
@@ -71,7 +71,7 @@ def make_head(kind: str, *, width: int, vocabulary: int, key: jax.Array) -> jax.
 
 
 def _scale_output(block: Block, depth: int) -> Block:
-    block.mlp.w2[...] = block.mlp.w2[...] * depth**-0.5
+    block.mlp.w2[...] = block.mlp.w2[...] * max(depth, 1) ** -0.5
     return block
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,61 +20,64 @@ from toydepth.report.words import interval, number
 _WIDTH = 100
 _WEIGHTS = ("average", "raw")
 _VERDICT_COLOURS = {"still moving": "yellow", "settled": "green"}
+# Columns from left to right, in each the fields from top to bottom. The first layout that is narrow enough is taken.
+_LAYOUTS = (
+    "experiment; teacher; init; weights; alpha early; alpha at end; replicates; depths; verdict; per doubling; notes",
+    "experiment; teacher; init, weights; alpha early; alpha at end; depths x replicates; verdict; per doubling; notes",
+    "experiment; teacher, init, weights; alpha early; alpha at end; depths x replicates; verdict, per doubling; notes",
+    "experiment, teacher, init, weights; alpha early, alpha at end; depths x replicates; verdict, per doubling; notes",
+)
+_HEADINGS = {
+    "replicates": "repli-\ncates",
+    "depths x replicates": "depths x\nrepli-\ncates",
+    "per doubling": "per\ndoub-\nling",
+    "verdict, per doubling": "verdict,\nper\ndoubling",
+}
+# Fields that may be folded, but not below this width: no name of 12 letters is broken.
+_FOLDED = {"experiment": 12, "notes": 5}
 
 
-def exponent_table(table: FitTable, weights: str = "average") -> Table:
+def exponent_table(table: FitTable, weights: str = "average", width: int = _WIDTH) -> Table:
     """Lays the last exponent of every group out in a table, with the one at 5 % of the steps beside it.
 
     A row a group: experiment, teacher, init (with block, rho, temperature where they matter), weights, alpha early and
     at the end with intervals and steps, replicates, depths, verdict, change of alpha per doubling of the steps, notes:
-    numbers of the caveats that `print_table` prints. Fits 100 columns.
+    numbers of the caveats that `print_table` prints. Where that is too wide, fields share a column, and long names and
+    many notes are folded; none is cut. At the narrowest (about 50 columns) the table may be wider than the console:
+    print it with crop=False.
 
-    Args: table, of `toydepth.fit.fit_curves`; weights, 'average' or 'raw': where a group has none, the other.
+    Args: table, of `toydepth.fit.fit_curves`; weights, 'average' or 'raw': where a group has none, the other; width,
+        of the console.
     Raises: InputError for other weights.
     """
     pairs = _choose(table, weights)
     rows = [last for last, _ in pairs]
     notes = _number_caveats(rows)
-    # One space between columns, and left-aligned throughout, so that neighbouring numbers stay apart.
-    result = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    result.add_column("experiment", overflow="fold", min_width=8)
-    for name in (
-        "teacher",
-        "init",
-        "weights",
-        "alpha early",
-        "alpha at end",
-        "repli-\ncates",
-        "depths",
-        "verdict",
-        "per\ndoubling",
-    ):
-        result.add_column(name, no_wrap=True)
-    if notes:
-        result.add_column("notes", max_width=7)
-    for last, early in pairs:
-        cells: list[str | Text] = [
-            last.experiment,
-            _teacher(last),
-            _init(last, rows),
-            _weights(last),
-            _alpha(early) if early is not last and early.step < last.step else "-",
-            _alpha(last),
-            str(last.replicates),
-            f"{min(last.depths):g} to {max(last.depths):g}\n({len(last.depths)})",
-            Text(last.verdict.replace(" ", "\n"), style=_VERDICT_COLOURS.get(last.verdict, "")),
-            _signed(last.drift.change_per_doubling),
-        ]
-        if notes:
-            cells.append(", ".join(str(notes[caveat]) for caveat in dict.fromkeys(last.caveats)))
-        result.add_row(*cells)
+    cells = [_cells(last, early, rows, notes) for last, early in pairs]
+    layouts = [[name for name in layout.split("; ") if notes or name != "notes"] for layout in _LAYOUTS]
+    fitting = (layout for layout in layouts if _total(_widths(layout, cells, _FOLDED)) <= width)
+    layout = next(fitting, layouts[-1])
+    widths = _widths(layout, cells, _FOLDED)
+    for i, unfolded in enumerate(_widths(layout, cells, {})):
+        widths[i] = max(widths[i], min(unfolded, widths[i] + width - _total(widths)))
+
+    # One space between columns, and left-aligned throughout, so that neighbouring numbers stay apart. Rows of many
+    # lines are set apart by a blank one.
+    high = any(name.count(", ") > 1 for name in layout)
+    result = Table(box=SIMPLE_HEAD, padding=0, show_edge=False, leading=int(high), width=_total(widths))
+    for name, space in zip(layout, widths, strict=True):
+        result.add_column(_heading(name), width=space, overflow="fold")
+    for row in cells:
+        row["experiment"] = Text(_fold(row["experiment"].plain, widths[0]))
+        result.add_row(*(Text("\n").join(row[field] for field in name.split(", ")) for name in layout))
     return result
 
 
 def print_table(table: FitTable, console: Console, weights: str = "average") -> None:
     """Prints `exponent_table`, then the caveats by number, then what could not be fitted and why.
 
-    Where the output is no terminal it has no width of its own: it is then given 100 columns.
+    Where the output is no terminal it has no width of its own: it is then given 100 columns. On a terminal of very few
+    columns the table is wider than it, never cut.
 
     Args: as in `exponent_table`; console, of rich.
     """
@@ -81,7 +87,7 @@ def print_table(table: FitTable, console: Console, weights: str = "average") -> 
     try:
         rows = [last for last, _ in _choose(table, weights)]
         if rows:
-            console.print(exponent_table(table, weights))
+            console.print(exponent_table(table, weights, console.width), crop=False)
         else:
             console.print("No depth exponent could be fitted.")
         caveats = _number_caveats(rows)
@@ -114,6 +120,59 @@ def _choose(table: FitTable, weights: str) -> list[tuple[DepthExponent, DepthExp
 def _number_caveats(rows: Iterable[DepthExponent]) -> dict[str, int]:
     caveats = dict.fromkeys(caveat for row in rows for caveat in row.caveats)
     return {caveat: i for i, caveat in enumerate(caveats, start=1)}
+
+
+def _cells(
+    last: DepthExponent, early: DepthExponent, rows: list[DepthExponent], notes: dict[str, int]
+) -> dict[str, Text]:
+    """Returns the fields that `_LAYOUTS` names, of one row of the table."""
+    depths = f"{min(last.depths):g} to {max(last.depths):g}\n({len(last.depths)})"
+    texts = {
+        "experiment": last.experiment,
+        "teacher": _teacher(last),
+        "init": _init(last, rows),
+        "weights": _weights(last),
+        "alpha early": _alpha(early) if early is not last and early.step < last.step else "-",
+        "alpha at end": _alpha(last),
+        "replicates": str(last.replicates),
+        "depths": depths,
+        "depths x replicates": f"{depths} x {last.replicates}",
+        "per doubling": _signed(last.drift.change_per_doubling),
+        "notes": ", ".join(str(notes[caveat]) for caveat in dict.fromkeys(last.caveats)),
+    }
+    verdict = Text(last.verdict.replace(" ", "\n"), style=_VERDICT_COLOURS.get(last.verdict, ""))
+    return {**{name: Text(text) for name, text in texts.items()}, "verdict": verdict}
+
+
+def _heading(name: str) -> str:
+    return _HEADINGS.get(name, name.replace(", ", ",\n"))
+
+
+def _widths(layout: list[str], cells: list[dict[str, Text]], folded: dict[str, int]) -> list[int]:
+    """Returns the width of every column, for the heading and the fields; those in folded need no more than it says."""
+    widths = []
+    for name in layout:
+        needs = [min(_longest(row[f].plain), folded.get(f, sys.maxsize)) for f in name.split(", ") for row in cells]
+        widths.append(max(_longest(_heading(name)), *needs, 0))
+    return widths
+
+
+def _total(widths: list[int]) -> int:
+    return sum(widths) + len(widths) - 1
+
+
+def _longest(text: str) -> int:
+    return max(map(cell_len, text.split("\n")))
+
+
+def _fold(name: str, width: int) -> str:
+    """Breaks a name that is too long after `_` or `-` where it can; rich breaks the parts that are still too long."""
+    lines = [""]
+    for part in re.findall("[^_-]+[_-]*|[_-]+", name):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _teacher(row: DepthExponent) -> str:

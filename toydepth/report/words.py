@@ -21,6 +21,7 @@ _FORMATS = {
     "width": "width {:g}",
     "teacher_depth": "teacher depth {:g}",
     "experiment": "{}",
+    "recipe": "recipe {}",
 }
 _PLAIN = ("block", "euler")  # the block unless said otherwise
 _LOSS_LABELS = {"kl": "Test loss (nats)", "mse": "Test loss (mean squared difference)"}
@@ -42,7 +43,7 @@ def name_groups(groups: Sequence[Labels], leave_out: Sequence[str] = ()) -> list
     if varies(groups, "temperature") and "temperature" not in leave_out:
         fields.append("temperature")
     distinct = len({tuple(group.get(name) for name in _FORMATS if name not in leave_out) for group in groups})
-    for extra in ("loss", "head", "width", "teacher_depth", "experiment"):
+    for extra in ("loss", "head", "width", "teacher_depth", "experiment", "recipe"):
         # What tells groups apart is named, what merely goes along with it (an experiment's name) is clutter.
         if len({_name(group, fields) for group in groups}) == distinct:
             break

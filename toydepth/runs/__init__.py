@@ -1,6 +1,6 @@
 """Runs: what a run leaves behind, and how it is read again.
 
-    claim_folder                 a folder of its own for each config
+    claim_folder, lock_folder    a folder of its own for each config, and one process at a time
     RunRecord, read_record       record.json: what ran, on what, how long, how it ended
     make_curves, read_curves     curves.parquet: one row an arm and evaluation
     load_runs                    the curves of many runs as one table
@@ -14,7 +14,7 @@ from toydepth.runs.columns import CURVE_COLUMNS, average_columns, find_decays
 from toydepth.runs.curves import make_curves, read_curves, write_curves
 from toydepth.runs.environment import find_git, find_versions, utc_now
 from toydepth.runs.fitted import write_fit
-from toydepth.runs.folder import claim_folder
+from toydepth.runs.folder import claim_folder, lock_folder
 from toydepth.runs.load import load_runs
 from toydepth.runs.progress import ProgressLine
 from toydepth.runs.record import SCHEMA_VERSION, RunRecord, read_record
@@ -34,6 +34,7 @@ __all__ = [
     "find_git",
     "find_versions",
     "load_runs",
+    "lock_folder",
     "make_curves",
     "make_tracker",
     "read_curves",

@@ -29,6 +29,7 @@ CURVE_COLUMNS: dict[str, Column] = {
     "vocabulary": Column("int64", "", "number of logits; 0 where there is no head", "labels"),
     "loss": Column("str", "", "mse or kl", "labels"),
     "head": Column("str", "", "the student's head: teacher, learned or none", "labels"),
+    "recipe": Column("str", "", "hash of how the arms were trained: rates, schedule, batch, steps, ...", "labels"),
     "arm": Column("int64", "", "number of the arm within its run, from 0", "arms"),
     "depth": Column("int64", "blocks", "depth of the student", "arms"),
     "mlp_evaluations": Column("int64", "", "MLPs in one forward pass: depth for euler, twice that for rk2", "arms"),

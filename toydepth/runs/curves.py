@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from toydepth.runs.columns import CURVE_COLUMNS, OPTIONAL_COLUMNS, average_colum
 from toydepth.runs.files import replacing
 
 CURVES_FILE = "curves.parquet"
+_KINDS = {"str": "a string", "int64": "an integer", "float64": "a number", "bool": "True or False"}
 
 
 def make_curves(
@@ -25,7 +27,8 @@ def make_curves(
     Anywhere else a NaN stays.
 
     Args:
-        labels: what holds for the whole run: experiment, teacher, rho, teacher_depth, width, vocabulary, loss, head.
+        labels: what holds for the whole run: experiment, teacher, rho, teacher_depth, recipe, width, vocabulary,
+            loss, head.
         arms: for each arm: arm, depth, mlp_evaluations, temperature, init, block, replicate, teacher_seed,
             average_decay, noise_floor, diverged. None is NaN where the column is a float.
         series: for each evaluation: step, samples, tau, learning_rate, train_loss, test_loss, standard_error and,
@@ -39,8 +42,8 @@ def make_curves(
         InputError: for missing or unknown columns, a wrong shape, or a value that its column cannot hold.
 
     Example:
-        >>> labels = dict(experiment="demo", teacher="tied", rho=None, teacher_depth=64, width=8, vocabulary=0,
-        ...               loss="mse", head="none")
+        >>> labels = dict(experiment="demo", teacher="tied", rho=None, teacher_depth=64, recipe="a1b2", width=8,
+        ...               vocabulary=0, loss="mse", head="none")
         >>> arm = dict(mlp_evaluations=3, temperature=None, init="zero", block="euler", replicate=0, teacher_seed=0,
         ...            average_decay=None, noise_floor=1e-12, diverged=False)
         >>> arms = [dict(arm, arm=0, depth=3), dict(arm, arm=1, depth=6, mlp_evaluations=6, diverged=True)]
@@ -79,7 +82,7 @@ def write_curves(folder: str | Path, curves: pd.DataFrame) -> Path:
     Raises: InputError for a table without the columns of `CURVE_COLUMNS`.
     """
     path = Path(folder) / CURVES_FILE
-    _check_table("curves", curves)
+    _check_table("curves", curves, "Build the table with make_curves.")
     with replacing(path) as temporary:
         curves.to_parquet(temporary, index=False)
     return path
@@ -88,27 +91,45 @@ def write_curves(folder: str | Path, curves: pd.DataFrame) -> Path:
 def read_curves(folder: str | Path) -> pd.DataFrame:
     """Reads the curves a run left in its folder.
 
-    Raises: InputError for a file that is missing, that cannot be read, or that lacks columns.
+    Raises: InputError for a file that is missing, that cannot be read, that lacks columns, or whose columns hold
+        something else than `CURVE_COLUMNS` says.
     """
     path = Path(folder) / CURVES_FILE
     if not path.is_file():
         advice = "Give the folder of a run that has been evaluated."
         raise InputError(f"{path} must be the curves of a run, got no such file. {advice}")
+    advice = "Restore the file, or run again."
     try:
         curves = pd.read_parquet(path)
     except Exception as error:  # whatever the reader makes of a damaged file, the person needs its name
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        advice = "Restore the file, or run again."
         raise InputError(f"{path} must be a readable parquet file, got: {reason}. {advice}") from error
-    _check_table(str(path), curves)
+    _check_table(str(path), curves, advice)
+    further = [name for decay in find_decays(curves.columns) for name in average_columns(decay)]
+    for name in [*CURVE_COLUMNS, *[name for name in further if name in curves.columns]]:
+        curves[name] = _checked_column(path, curves[name], _dtype(name), advice)
     return curves
 
 
-def _check_table(what: str, curves: pd.DataFrame) -> None:
+def _check_table(what: str, curves: pd.DataFrame, advice: str) -> None:
     missing = [name for name in CURVE_COLUMNS if name not in curves.columns]
     if missing:
-        advice = "Build the table with make_curves."
         raise InputError(f"{what} must hold every column of a run's curves, got no {', '.join(missing)}. {advice}")
+
+
+def _checked_column(path: Path, column: Any, dtype: str, advice: str) -> pd.Series:
+    """Returns a column that was read in its own type; raises InputError for what is of another kind."""
+    if dtype == "str":
+        wrong = [value for value in column if not isinstance(value, str)]
+    elif column.dtype.kind not in {"int64": "iu", "float64": "iuf", "bool": "b"}[dtype]:
+        wrong = column.iloc[:1].tolist()
+    else:
+        # Types of pandas' own hold nulls that are no NaN; only a float has a value for what is missing.
+        wrong = [] if dtype == "float64" else column[column.isna()].tolist()
+    if wrong:
+        value = reprlib.repr(wrong[0])
+        raise InputError(f"{path} must hold {_KINDS[dtype]} in every row of {column.name}, got {value}. {advice}")
+    return column.astype(dtype)
 
 
 def _columns_of(source: str) -> list[str]:
@@ -157,8 +178,9 @@ def _lay_out(name: str, values: Any, num_evaluations: int, num_arms: int) -> np.
 
 
 def _wrong_type(name: str, value: object) -> InputError:
-    kind = {"str": "a string", "int64": "an integer", "float64": "a number", "bool": "True or False"}[_dtype(name)]
-    return InputError(f"column {name} must be {kind}, got {value!r}. Convert it before the table is made.")
+    return InputError(
+        f"column {name} must be {_KINDS[_dtype(name)]}, got {value!r}. Convert it before the table is made."
+    )
 
 
 def _after_divergence(curves: pd.DataFrame, num_evaluations: int) -> np.ndarray:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from toydepth.errors import InputError
 from toydepth.runs.curves import CURVES_FILE
 from toydepth.runs.record import RECORD_FILE, RunRecord, read_record
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
 
 
 def claim_folder(folder: str | Path, config_hash: str) -> RunRecord | None:
@@ -57,5 +64,31 @@ def claim_folder(folder: str | Path, config_hash: str) -> RunRecord | None:
     return None
 
 
+@contextlib.contextmanager
+def lock_folder(folder: str | Path) -> Iterator[None]:
+    """Keeps a second process out of a run's folder for as long as the context, or this process, lasts.
+
+    Raises:
+        InputError: where another process holds the folder.
+    """
+    if fcntl is None:
+        yield
+        return
+    path = Path(folder) / ".lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _refuse(Path(folder), "be free, got one that another process is training in") from None
+        except OSError:
+            pass  # a file system without locks: nothing can be known
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def _refuse(path: Path, condition: str) -> InputError:
-    return InputError(f"{path} must {condition}. Choose another hydra.run.dir, or move the folder away.")
+    return InputError(
+        f"{path} must {condition}. Choose another hydra.run.dir (hydra.sweep.dir in a sweep), or move the folder away."
+    )

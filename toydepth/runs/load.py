@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,6 +17,7 @@ from toydepth.runs.record import RECORD_FILE, read_record
 # Large folders with thousands of files and no run in them.
 _NEVER_SEARCHED = {"checkpoints", "wandb", "figures", ".git", ".hydra"}
 _UNFINISHED = ("running", "interrupted")
+_MAX_SHOWN = 400  # characters of a path in a message
 
 
 def load_runs(paths: str | Path | Iterable[str | Path], *, allow_unfinished: bool = False) -> pd.DataFrame:
@@ -30,7 +33,7 @@ def load_runs(paths: str | Path | Iterable[str | Path], *, allow_unfinished: boo
         lists {run, reason} for each run that was left out.
 
     Raises:
-        InputError: for a path that does not exist, or where no run is left.
+        InputError: for what is no path, for a path that is empty or does not exist, or where no run is left.
 
     Example:
         >>> load_runs("no/such/run")
@@ -38,14 +41,10 @@ def load_runs(paths: str | Path | Iterable[str | Path], *, allow_unfinished: boo
         ...
         toydepth.errors.InputError: paths must exist, got no/such/run. Give the folder of a run, or of many.
     """
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
     tables: list[pd.DataFrame] = []
     skipped: list[dict[str, str]] = []
     seen: set[Path] = set()
-    for path in map(Path, given):
-        if not path.exists():
-            advice = f"Give the folder of a run, or of many.{_near(path)}"
-            raise InputError(f"paths must exist, got {path}. {advice}")
+    for path in [_checked(one) for one in _listed(paths)]:
         folders = list(_run_folders(path))
         if not folders:
             skipped.append({"run": str(path), "reason": f"no {RECORD_FILE} in it"})
@@ -66,6 +65,40 @@ def load_runs(paths: str | Path | Iterable[str | Path], *, allow_unfinished: boo
     return runs
 
 
+def _listed(paths: object) -> list[Any]:
+    if isinstance(paths, str | bytes | os.PathLike):
+        return [paths]
+    if not isinstance(paths, Iterable):
+        raise _no_path(paths)
+    return list(paths)
+
+
+def _checked(path: object) -> Path:
+    """Returns a path that exists; raises InputError."""
+    # Path("") is the current folder, which is not what an unset variable of the shell stands for.
+    if not isinstance(path, str | os.PathLike) or path == "":
+        raise _no_path(path)
+    found = Path(path)
+    try:
+        found.stat()
+    except (OSError, ValueError) as error:
+        known = isinstance(error, FileNotFoundError | NotADirectoryError)
+        why = "" if known else f" ({getattr(error, 'strerror', None) or error})"
+        advice = f"Give the folder of a run, or of many.{_near(found)}"
+        raise InputError(f"paths must exist, got {_shown(found)}{why}. {advice}") from None
+    return found
+
+
+def _no_path(got: object) -> InputError:
+    condition, advice = "the folder of a run or a list of such", "Give the folder of a run, or of many."
+    return InputError(f"paths must be {condition}, got {reprlib.repr(got)}. {advice}")
+
+
+def _shown(path: Path) -> str:
+    text = repr(str(path))[1:-1]  # on one line, whatever is in it
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN // 2]}...{text[-_MAX_SHOWN // 2 :]}"
+
+
 def _run_folders(path: Path) -> Iterator[Path]:
     for folder, inner, files in os.walk(path):
         if RECORD_FILE in files:
@@ -84,11 +117,11 @@ def _load(folder: Path, allow_unfinished: bool) -> pd.DataFrame:
 
 
 def _near(path: Path) -> str:
-    # The first part that is missing is the one mistyped; what lies below it cannot be looked up.
-    missing = next((part for part in reversed([path, *path.parents]) if not part.exists()), path)
     try:
+        # The first part that is missing is the one mistyped; what lies below it cannot be looked up.
+        missing = next((part for part in reversed([path, *path.parents]) if not part.exists()), path)
         return did_you_mean(missing.name, os.listdir(missing.parent))
-    except OSError:
+    except (OSError, ValueError):
         return ""
 
 
@@ -100,5 +133,5 @@ def _why(skipped: list[dict[str, str]]) -> str:
 
 def _advice(skipped: list[dict[str, str]]) -> str:
     if any(entry["reason"].startswith("status is") for entry in skipped):
-        return " Give allow_unfinished=True to read runs as they stand."
+        return " Give allow_unfinished=True (--allow-unfinished) to read runs as they stand."
     return " Give the folder of a run that has ended."

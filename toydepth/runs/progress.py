@@ -20,7 +20,6 @@ class ProgressLine:
 
     Args:
         steps: number of steps of the run.
-        first_step: where a resumed run starts.
         console: default: stderr.
         clock: seconds; for tests.
 
@@ -33,13 +32,12 @@ class ProgressLine:
         self,
         steps: int,
         *,
-        first_step: int = 0,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._steps = steps
         self._clock = clock
-        self._marks = deque([(first_step, clock())], maxlen=_WINDOW + 1)
+        self._marks = deque([(0, clock())], maxlen=_WINDOW + 1)
         console = console or Console(file=sys.stderr)
         # Not console.is_terminal: a log file stays one where colour was forced by the environment.
         isatty = getattr(console.file, "isatty", lambda: False)
@@ -58,6 +56,11 @@ class ProgressLine:
     ) -> None:
         if self._live:
             self._live.stop()
+
+    def resume(self, step: int) -> None:
+        """Says at which step a run goes on: steps that another process did are no speed of this one."""
+        self._marks.clear()
+        self._marks.append((step, self._clock()))
 
     def update(self, step: int, losses: Mapping[int, float]) -> None:
         """Redraws the line; call it once a chunk.

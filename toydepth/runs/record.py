@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import reprlib
+import sys
+import types
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from toydepth.errors import InputError, did_you_mean
 from toydepth.runs.files import write_json
@@ -77,7 +80,8 @@ class RunRecord:
 def read_record(folder: str | Path) -> RunRecord:
     """Reads the record of the run in `folder`.
 
-    Raises: InputError, naming the file, where it is missing, is no record, or is of a newer schema version.
+    Raises: InputError, naming the file, where it is missing, is no record (a field of the wrong type makes it none), or
+        is of a newer schema version.
     """
     path = Path(folder) / RECORD_FILE
     try:
@@ -86,21 +90,57 @@ def read_record(folder: str | Path) -> RunRecord:
         raise InputError(f"{path} must be the record of a run, got no such file. Give a run's folder.") from None
     except (OSError, ValueError) as error:
         raise _corrupt(path, f"something else ({error})") from error
+    except RecursionError:
+        raise _corrupt(path, "something nested too deeply to be read") from None
     if not isinstance(found, dict):
         raise _corrupt(path, f"a {type(found).__name__}")
-    version = found.get("schema_version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _corrupt(path, f"schema_version {version!r}")
+    _check_version(path, found.get("schema_version"))
+    known = {name: found[name] for name in get_type_hints(RunRecord) if name in found}
+    _check_fields(path, known)
+    return RunRecord(**known)
+
+
+def matches(value: Any, kind: Any) -> bool:
+    """Says whether a value read from JSON is of the type that a field is annotated with.
+
+    A bool is no number, and a float must be finite.
+
+    >>> matches({"a": 1}, dict[str, int]), matches([1], list[str]), matches(None, float | None), matches(True, float)
+    (True, False, True, False)
+    """
+    if kind is Any:
+        return True
+    if isinstance(kind, types.UnionType):
+        return any(matches(value, one) for one in get_args(kind))
+    if kind in (int, float):
+        # By comparison: an integer beyond float64 cannot be converted, and NaN is not between any two.
+        number = isinstance(value, int | kind) and not isinstance(value, bool)
+        return number and (kind is int or -sys.float_info.max <= value <= sys.float_info.max)
+    if not isinstance(value, get_origin(kind) or kind):
+        return False
+    inside = get_args(kind)
+    if isinstance(value, dict) and inside:
+        return all(matches(key, inside[0]) and matches(item, inside[1]) for key, item in value.items())
+    return not inside or all(matches(item, inside[0]) for item in value)
+
+
+def _check_version(path: Path, version: Any) -> None:
+    if not matches(version, int) or version < 1:
+        raise _corrupt(path, f"schema_version {reprlib.repr(version)}")
     if version > SCHEMA_VERSION:
         condition = f"of schema version {SCHEMA_VERSION} or older, got {version}"
         raise InputError(f"{path} must be {condition}. Update toydepth to read it.")
-    for name, kind in (("experiment", str), ("config", dict), ("config_hash", str), ("status", str)):
-        if not isinstance(found.get(name), kind):
-            raise _corrupt(path, f"{name} {found[name]!r}" if name in found else f"no {name}")
-    if found["status"] not in STATUSES:
-        raise _corrupt(path, f"status {found['status']!r}")
-    known = {item.name for item in dataclasses.fields(RunRecord)}
-    return RunRecord(**{name: value for name, value in found.items() if name in known})
+
+
+def _check_fields(path: Path, found: dict[str, Any]) -> None:
+    for name in ("experiment", "config", "config_hash", "status"):
+        if name not in found:
+            raise _corrupt(path, f"no {name}")
+    hints = get_type_hints(RunRecord)
+    for name, value in found.items():
+        if not matches(value, hints[name]) or (name == "status" and value not in STATUSES):
+            # Shortened: what stands there instead may be long, or deeply nested.
+            raise _corrupt(path, f"{name} {reprlib.repr(value)}")
 
 
 def _corrupt(path: Path, got: str) -> InputError:
