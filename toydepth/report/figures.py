@@ -56,8 +56,9 @@ def write_figures(curves: pd.DataFrame, table: FitTable | None, folder: str | Pa
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> labels = dict(experiment="demo", teacher="tied", rho=float("nan"), init="zero", block="euler", loss="mse",
-        ...               temperature=float("nan"), head="none", width=8, teacher_depth=64, recipe="a", teacher_seed=0, replicate=0,
-        ...               test_loss_average=float("nan"), average_decay=float("nan"), noise_floor=0.0, diverged=False)
+        ...               temperature=float("nan"), head="none", width=8, teacher_depth=64, recipe="a", teacher_seed=0,
+        ...               replicate=0, test_loss_average=float("nan"), average_decay=float("nan"), noise_floor=0.0,
+        ...               diverged=False)
         >>> curves = pd.DataFrame([dict(labels, depth=6, step=step, test_loss=1 / step) for step in (1, 10)])
         >>> with TemporaryDirectory() as folder:
         ...     figures = write_figures(curves, None, folder)
