@@ -2,6 +2,7 @@
 
     streams      named random streams from one seed
     arms         which students there are, and how they are stacked
+    cache        how many arms at a time
     devices      which devices, and how replicates and batch lie on them
     losses       kl and mse, per example
     optimise     learning rates, schedules, optimisers by name

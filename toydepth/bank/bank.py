@@ -169,7 +169,7 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     teacher_keys = jax.vmap(lambda r: jax.random.fold_in(streams.teacher, r))(replicates)
     student_keys = jax.vmap(lambda r: jax.random.fold_in(streams.student, r))(replicates)
     teachers, heads = _make_teachers(config, teacher_keys)
-    problem = _make_problem(config, streams, optimizers)
+    problem = _make_problem(config, streams, optimizers, layout.arms_at_a_time)
     params = _make_students(config, problem, teachers, student_keys)
     initial = jax.jit(lambda params: {d: _initial_stack(config, optimizers[int(d)], p) for d, p in params.items()})
     depths = initial(params)
@@ -252,7 +252,7 @@ def _initial_stack(config: TrainConfig, optimizer: optax.GradientTransformation,
 
 
 def _make_problem(
-    config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation]
+    config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation], arms_at_a_time: int
 ) -> Problem:
     temperatures = config.target.temperatures
     key = jax.random.key(0, impl="threefry2x32")
@@ -263,6 +263,7 @@ def _make_problem(
     return Problem(
         width=config.width,
         num_inits=len(config.student.init),
+        arms_at_a_time=arms_at_a_time,
         loss=config.loss.name,
         learned_head=config.student.head == "learned",
         temperatures=jnp.array(temperatures),

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import jax
 from jax.sharding import Mesh
 
+from toydepth.bank.cache import arms_at_a_time
 from toydepth.config import TrainConfig
 from toydepth.errors import InputError
 
@@ -26,6 +27,8 @@ class Layout:
     replica: int
     arm: int
     batch: int
+    arms_at_a_time: int
+    why_so_many: str
 
     ARMS: ClassVar[tuple[str, str]] = ("replica", "arm")
 
@@ -43,7 +46,8 @@ class Layout:
         """Returns what the record keeps of the devices."""
         kind = self.mesh.devices.flat[0].device_kind
         described = {"platform": self.platform, "kind": kind, "count": self.count}
-        return described | {"replica": self.replica, "arm": self.arm, "batch": self.batch}
+        described |= {"replica": self.replica, "arm": self.arm, "batch": self.batch}
+        return described | {"arms_at_a_time": self.arms_at_a_time, "why_so_many": self.why_so_many}
 
 
 def prepare_devices(config: TrainConfig) -> Layout:
@@ -73,7 +77,9 @@ def prepare_devices(config: TrainConfig) -> Layout:
             raise InputError(misfit)
     shape = _split(config, count)
     mesh = jax.make_mesh(shape, ("replica", "arm", "batch"), devices=devices[:count])
-    return Layout(mesh, *shape)
+    arms = config.replicates * len(config.target.temperatures) * len(config.student.init) // (shape[0] * shape[1])
+    group = arms_at_a_time(config, devices[0].platform, arms, config.batch_size // shape[2])
+    return Layout(mesh, *shape, *group)
 
 
 def _split(config: TrainConfig, count: int) -> tuple[int, int, int]:

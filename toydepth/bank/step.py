@@ -26,6 +26,7 @@ class Problem:
 
     width: int
     num_inits: int
+    arms_at_a_time: int
     loss: str
     learned_head: bool
     temperatures: jax.Array
@@ -132,7 +133,10 @@ def _over_arms(
         return jax.lax.dynamic_slice_in_dim(wanted, jax.lax.axis_index("arm") * arms, arms)
 
     heads = None if heads is None else spread(heads[:, None])
-    return jax.vmap(function)(params, heads, spread(targets), spread(problem.student_temperatures[None, :]))
+    inputs = (params, heads, spread(targets), spread(problem.student_temperatures[None, :]))
+    if arms <= problem.arms_at_a_time:
+        return jax.vmap(function)(*inputs)
+    return jax.lax.map(lambda arm: function(*arm), inputs, batch_size=problem.arms_at_a_time)
 
 
 def _update(

@@ -180,14 +180,20 @@ class TrackerConfig:
 
 @dataclass(frozen=True)
 class DeviceConfig:
-    """platform: auto | cpu | gpu | tpu; count: devices to use, null for all that divide the work; precision of dots."""
+    """platform: auto | cpu | gpu | tpu; count: devices to use, null for all that divide the work; precision of dots.
+
+    arms_at_a_time: of one depth, on one device; null: as many as the cache holds (the record says which and why).
+    """
 
     platform: str = "auto"
     count: int | None = None
     precision: str = "highest"
+    arms_at_a_time: int | None = None
 
     def __post_init__(self) -> None:
         member("device.platform", self.platform, ("auto", "cpu", "gpu", "tpu"))
         member("device.precision", self.precision, ("highest", "high", "default"))
         if self.count is not None:
             integer("device.count", self.count, 1)
+        if self.arms_at_a_time is not None:
+            integer("device.arms_at_a_time", self.arms_at_a_time, 1)
