@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo temperature test test-all lint types format wheel clean
+.PHONY: help demo temperature bench test test-all lint types format wheel clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ temperature: $(VENV)/.base ## the same question at two temperatures of the targe
 	$(BIN)/toydepth figures runs/temperature --folder runs/temperature/figures
 	$(BIN)/toydepth fit runs/temperature
 	@echo "Done in $$(( $$(date +%s) - $(STARTED) )) seconds. The figures are in runs/temperature/figures."
+
+bench: $(VENV)/.bench ## speed and memory beside PyTorch and a plain scan, in one run (some minutes; ARGS="--rounds 3")
+	$(BIN)/python -m benchmarks $(ARGS)
 
 # A file's tests go to one worker, so that what they share (a short training, the wheel) is made once.
 test: $(VENV)/.test ## the default tests and the doctests (under 10 minutes on 2 cores)
@@ -72,6 +75,10 @@ $(VENV)/.test: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt
 	$(call install,.[dev])
 	@touch $(VENV)/.base $(VENV)/.test $@
+
+$(VENV)/.bench: pyproject.toml constraints.txt
+	$(call install,.[bench])
+	@touch $(VENV)/.base $@
 
 # pip comes first: --build-constraint, which pins the build's own tools, is younger than the pip of some Pythons.
 # --no-compile saves a good part of the wait: Python compiles the modules it imports when it first does.

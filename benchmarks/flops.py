@@ -14,7 +14,7 @@ def step_flops(config: TrainConfig) -> float:
     Example:
         >>> from benchmarks.cases import CASES
         >>> round(step_flops(CASES["paper_mse_one"].config()) / 1e9, 1)
-        9.4
+        9.1
     """
     batch, width = config.batch_size, config.width
     layer = 16 * width**2 * batch

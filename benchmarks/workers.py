@@ -41,8 +41,15 @@ class Worker:
         assert self._process.stdin
         self._process.stdin.close()
         told = self._answer()
-        self._process.wait()
+        self._end()
         return self.about | told
+
+    def _end(self) -> None:
+        """Waits for the process; it ends when it is sent no more lines."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+        self._process.wait()
 
     def _say(self, word: str) -> None:
         assert self._process.stdin
@@ -50,12 +57,13 @@ class Worker:
             self._process.stdin.write(word)
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise RunError(f"the row {self.name} ended early: see above") from None
+            pass  # it has ended: what is read next says so
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
+            self._end()
             raise RunError(f"the row {self.name} ended early: see above")
         return json.loads(line)
 

@@ -15,7 +15,8 @@ def arms_at_a_time(config: TrainConfig, platform: str, arms: int, examples: int)
     """Returns a number of arms, and why; all of them where they fit, or on another platform than CPU.
 
     A stack of arms whose hidden activations (4 m x batch) overflow the cache of a core pays for memory traffic: at
-    width 32, batch 1024 and 8 arms, a quarter of the speed. Twice the second-level cache was the most that paid (lab log).
+    width 32, batch 1024 and 8 arms, a quarter of the speed. Twice the second-level cache was the most that paid (lab
+    log).
 
     Args:
         config: device.arms_at_a_time, where it is a number, is taken.
