@@ -165,19 +165,14 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     # First of all, as it may refuse: nothing has been compiled yet.
     optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
     streams = make_streams(config.seed, config.teacher_seed)
-    replicates = jnp.arange(config.replicates)
-    teacher_keys = jax.vmap(lambda r: jax.random.fold_in(streams.teacher, r))(replicates)
-    student_keys = jax.vmap(lambda r: jax.random.fold_in(streams.student, r))(replicates)
-    teachers, heads = _make_teachers(config, teacher_keys)
+    teachers, heads = _make_teachers(config, streams.teacher)
     problem = _make_problem(config, streams, optimizers, layout.arms_at_a_time)
-    params = _make_students(config, problem, teachers, student_keys)
-    initial = jax.jit(lambda params: {d: _initial_stack(config, optimizers[int(d)], p) for d, p in params.items()})
-    depths = initial(params)
+    depths = _make_stacks(config, problem, layout, teachers, streams.student)
     test = jax.random.normal(streams.test, (config.eval.samples, config.width)).T
-    state: State = {"step": jnp.int32(0), "count": jnp.int32(0), "depths": depths}
+    nothing = NamedSharding(layout.mesh, P())
+    state: State = {name: jax.device_put(jnp.int32(0), nothing) for name in ("step", "count")} | {"depths": depths}
     bank = Bank(config, layout, make_arms(config), problem, teachers, heads, test, state)
     bank.teachers, bank.heads = bank.place(teachers, "replica"), bank.place(heads, "replica")
-    bank.state = bank.place(state)
     bank.test_inputs = jax.device_put(test, NamedSharding(layout.mesh, P(None, "batch")))
     return bank
 
@@ -198,7 +193,12 @@ def _student_kind(config: TrainConfig) -> dict[str, Any]:
     return {"block": config.student.block, "vocabulary": vocabulary}
 
 
-def _make_teachers(config: TrainConfig, keys: jax.Array) -> tuple[Params, jax.Array | None]:
+def _by_replicate(config: TrainConfig, stream: jax.Array) -> jax.Array:
+    """A key a replicate; inside the programs that draw, as each call outside of one is a program too."""
+    return jax.vmap(lambda replicate: jax.random.fold_in(stream, replicate))(jnp.arange(config.replicates))
+
+
+def _make_teachers(config: TrainConfig, stream: jax.Array) -> tuple[Params, jax.Array | None]:
     def make(key: jax.Array):
         head_key, body_key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         if config.loss.name == "mse":
@@ -206,13 +206,16 @@ def _make_teachers(config: TrainConfig, keys: jax.Array) -> tuple[Params, jax.Ar
         head = make_head(config.teacher.head_init, width=config.width, vocabulary=config.vocabulary, key=head_key)
         return parameters(_teacher(config, body_key)), head
 
-    return jax.jit(jax.vmap(make))(keys)
+    return jax.jit(lambda stream: jax.vmap(make)(_by_replicate(config, stream)))(stream)
 
 
-def _make_students(
-    config: TrainConfig, problem: Problem, teachers: Params, student_keys: jax.Array
-) -> dict[str, Params]:
-    """Returns parameters by depth, the axis of the arms first; temperatures start alike."""
+def _make_stacks(
+    config: TrainConfig, problem: Problem, layout: Layout, teachers: Params, stream: jax.Array
+) -> dict[str, State]:
+    """Returns the state of every depth, the axis of the arms first, on the devices; temperatures start alike.
+
+    One program for all of it: what takes time here is compilation.
+    """
     depths, kind = config.student.depths, _student_kind(config)
 
     def from_zero(key: jax.Array) -> dict[str, Params]:
@@ -236,7 +239,13 @@ def _make_students(
     def one_axis(leaf: jax.Array) -> jax.Array:
         return leaf.reshape(leaf.shape[0] * leaf.shape[1] * leaf.shape[2], *leaf.shape[3:])
 
-    return jax.jit(all_inits)(teachers, student_keys)
+    def stacks(teachers: Params, stream: jax.Array) -> dict[str, State]:
+        params = all_inits(teachers, _by_replicate(config, stream))
+        return {depth: _initial_stack(config, problem.optimizers[depth], params[depth]) for depth in params}
+
+    specs = _specs(jax.eval_shape(stacks, teachers, stream), Layout.ARMS)
+    shardings = jax.tree.map(lambda spec: NamedSharding(layout.mesh, spec), specs)
+    return jax.jit(stacks, out_shardings=shardings)(teachers, stream)
 
 
 def _initial_stack(config: TrainConfig, optimizer: optax.GradientTransformation, params: Params) -> State:
