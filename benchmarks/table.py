@@ -52,9 +52,11 @@ def add_ratios(rows: list[dict[str, Any]]) -> None:
 
 def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
     """Prints the rows as a table."""
+    if not console.is_terminal:
+        console.width = max(console.width, 100)
     table = Table(box=None, header_style="bold")
-    for heading in ("row", "ms", "+-", "ms a set", "GFLOP/s", "% of peak", "x torch", "x plain", "MB", "device"):
-        table.add_column(heading, justify="left" if heading in ("row", "device") else "right")
+    for heading in ("row", "ms", "+-", "ms a set", "GFLOP/s", "% of peak", "x torch", "x plain", "MB"):
+        table.add_column(heading, justify="left" if heading == "row" else "right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["name"],
@@ -66,9 +68,14 @@ def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
             _number(row.get("ratio_to_baseline")),
             _number(row.get("ratio_to_plain")),
             _number(row.get("peak_memory_bytes"), 1e-6),
-            row.get("device", ""),
         )
     console.print(table)
+    devices: dict[str, list[str]] = {}
+    for row in rows:
+        if "device" in row:
+            devices.setdefault(row["device"], []).append(row["name"].partition(" ")[0])
+    for device, kinds in devices.items():
+        console.print(f"{', '.join(dict.fromkeys(kinds))}: {device}", highlight=False)
 
 
 def _number(value: float | None, factor: float = 1.0) -> str:
