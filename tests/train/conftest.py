@@ -19,6 +19,12 @@ TINY = (
 )
 
 
+@pytest.fixture(scope="session")
+def tiny():
+    """The overrides of that job, for a test that calls the command itself."""
+    return TINY
+
+
 @pytest.fixture
 def train(tmp_path, capsys):
     """train("seed=1", ...) returns (exit code, stdout, stderr); the run's folder is tmp_path / run."""

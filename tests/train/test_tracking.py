@@ -9,30 +9,17 @@ import pytest
 from toydepth.cli import main as cli
 from toydepth.train import main
 
-COMMON = (
-    "width=4",
-    "vocabulary=5",
-    "teacher.depth=4",
-    "batch_size=16",
-    "eval.samples=64",
-    "eval.points=4",
-    "device.count=1",
-    "tracker=jsonl",
-    "steps=20",
-    "replicates=2",
-    "student.depths=[1,2,3]",
-    "average.decays=0.9",
-)
+COMMON = ("tracker=jsonl", "steps=20", "replicates=2", "student.depths=[1,2,3]", "average.decays=0.9")
 STEPS = [0, 1, 3, 7, 20]
 # Groups without a temperature, and two groups that differ in it alone.
 JOBS = {"mse": (), "kl": ("loss=kl", "target.temperatures=[1,0.5]")}
 
 
 @pytest.fixture(scope="module", params=list(JOBS))
-def job(request, tmp_path_factory, compile_each_program_once, quick_compilation):
+def job(request, tiny, tmp_path_factory, compile_each_program_once, quick_compilation):
     """A job that has run: its folder, the lines of its tracker, and the rows of its fit.json."""
     folder = tmp_path_factory.mktemp("tracked") / request.param
-    assert main([*COMMON, *JOBS[request.param], f"hydra.run.dir={folder}"]) == 0
+    assert main([*tiny, *COMMON, *JOBS[request.param], f"hydra.run.dir={folder}"]) == 0
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     fits = json.loads((folder / "fit.json").read_text())["rows"]
     return SimpleNamespace(name=request.param, folder=folder, lines=lines, fits=fits)
