@@ -8,13 +8,13 @@ from collections.abc import Callable
 import jax
 
 from benchmarks.cases import CASES
-from toydepth.bank import make_bank, prepare_devices
+from toydepth.bank import choose_layout, make_bank
 
 
 def set_up(case: str) -> tuple[Callable[[], float], dict[str, str]]:
     """Returns a repetition, which gives its seconds a step, and what it runs on."""
     config, steps = CASES[case].config(), CASES[case].steps
-    layout = prepare_devices(config)
+    layout = choose_layout(config)
     bank = make_bank(config, layout)
     done = 2
     state = jax.block_until_ready(bank.advance(bank.state, done))
@@ -26,4 +26,4 @@ def set_up(case: str) -> tuple[Callable[[], float], dict[str, str]]:
         state = jax.block_until_ready(bank.advance(state, done))
         return (time.perf_counter() - begun) / steps
 
-    return repeat, {"device": f"{layout.count} x {layout.describe()['kind']}"}
+    return repeat, {"device": f"{layout.count} x {layout.describe()['kind']}", "layout": layout.in_words()}

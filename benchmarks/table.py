@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cases import CASES
-from benchmarks.flops import sets_of_students, step_flops
+from toydepth.bank.flops import sets_of_students, step_flops
 
 
 def make_row(

@@ -37,6 +37,14 @@ def isolated_wandb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What was measured on this machine before is not read, and nothing is added to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOYDEPTH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The checkout's root: conf/, docs/, toydepth/."""

@@ -3,9 +3,9 @@
 import pytest
 
 from benchmarks.cases import CASES
-from benchmarks.flops import sets_of_students, step_flops
 from benchmarks.table import add_ratios, make_row
 from benchmarks.workers import Worker
+from toydepth.bank.flops import sets_of_students, step_flops
 from toydepth.errors import RunError
 
 

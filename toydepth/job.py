@@ -14,7 +14,7 @@ import pandas as pd
 import yaml
 from rich.console import Console
 
-from toydepth.bank import Bank, Outcome, make_bank, prepare_devices, train
+from toydepth.bank import Bank, Outcome, choose_layout, make_bank, train
 from toydepth.bank.arms import shortest
 from toydepth.bank.checkpoint import Checkpoints
 from toydepth.bank.noise import measure_noise_floor
@@ -81,7 +81,8 @@ def _train_and_report(
 ) -> Finished:
     started, begun = time.monotonic(), utc_now()
     notes = config.warnings()
-    layout = prepare_devices(config)
+    layout = choose_layout(config, earlier.device if earlier else None)
+    console.print(f"{layout.in_words()}", style="dim", highlight=False)
     bank = make_bank(config, layout)
     tracker = make_tracker(config.tracker.name, project=config.tracker.project, mode=config.tracker.mode)
     for warning in notes:

@@ -2,8 +2,11 @@
 
     streams      named random streams from one seed
     arms         which students there are, and how they are stacked
-    cache        how many arms at a time
+    tiling       how much is worked on at a time, by rule
     devices      which devices, and how replicates and batch lie on them
+    measure      devices and tiling by a short measurement; remember keeps it
+    compiler     options of XLA
+    flops        operations that a step needs
     losses       kl and mse, per example
     optimise     learning rates, schedules, optimisers by name
     bank         teachers, students, and the two compiled programs: advance and evaluate
@@ -18,5 +21,6 @@ from toydepth.bank.arms import Arm, make_arms
 from toydepth.bank.bank import Bank, make_bank
 from toydepth.bank.devices import Layout, prepare_devices
 from toydepth.bank.loop import Outcome, train
+from toydepth.bank.measure import choose_layout
 
-__all__ = ["Arm", "Bank", "Layout", "Outcome", "make_arms", "make_bank", "prepare_devices", "train"]
+__all__ = ["Arm", "Bank", "Layout", "Outcome", "choose_layout", "make_arms", "make_bank", "prepare_devices", "train"]

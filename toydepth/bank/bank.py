@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,10 +14,12 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from toydepth.bank.arms import Arm, make_arms
+from toydepth.bank.compiler import compiler_options
 from toydepth.bank.devices import Layout
 from toydepth.bank.optimise import make_optimizer
 from toydepth.bank.step import Problem, evaluate_batch, train_step
 from toydepth.bank.streams import Streams, make_streams
+from toydepth.bank.tiling import Tiling
 from toydepth.config import TrainConfig
 from toydepth.net import (
     Functional,
@@ -143,9 +146,7 @@ class Bank:
         fixed = (_specs(self.teachers, "replica"), _specs(self.heads, "replica"))
         specs = _specs(self.state, Layout.ARMS)
         mapped = jax.shard_map(advance, mesh=mesh, in_specs=(*fixed, specs, P()), out_specs=specs, check_vma=False)
-        # The scheduler that looks for concurrency costs more than these small programs have to gain from it.
-        options: Any = {"xla_cpu_enable_concurrency_optimized_scheduler": False}
-        options = options if self.layout.platform == "cpu" else None
+        options = compiler_options(self.layout.platform)
         losses = jax.shard_map(
             evaluate,
             mesh=mesh,
@@ -166,7 +167,7 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
     streams = make_streams(config.seed, config.teacher_seed)
     teachers, heads = _make_teachers(config, streams.teacher)
-    problem = _make_problem(config, streams, optimizers, layout.arms_at_a_time)
+    problem = _make_problem(config, streams, optimizers, layout.tiling)
     depths = _make_stacks(config, problem, layout, teachers, streams.student)
     test = jax.random.normal(streams.test, (config.eval.samples, config.width)).T
     nothing = NamedSharding(layout.mesh, P())
@@ -175,6 +176,16 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     bank.teachers, bank.heads = bank.place(teachers, "replica"), bank.place(heads, "replica")
     bank.test_inputs = jax.device_put(test, NamedSharding(layout.mesh, P(None, "batch")))
     return bank
+
+
+def bank_shapes(config: TrainConfig, layout: Layout) -> tuple[Problem, Params, Any, dict[str, Params]]:
+    """Returns the problem of a bank, and the shapes of its teachers, heads and students; nothing is drawn."""
+    streams = make_streams(config.seed, config.teacher_seed)
+    optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
+    problem = _make_problem(config, streams, optimizers, layout.tiling)
+    teachers, heads = jax.eval_shape(partial(_make_teachers, config), streams.teacher)
+    stacks = jax.eval_shape(partial(_draw_stacks, config, problem), teachers, streams.student)
+    return problem, teachers, heads, {depth: stack["params"] for depth, stack in stacks.items()}
 
 
 def _specs(tree: Any, axes: Any) -> Any:
@@ -212,10 +223,18 @@ def _make_teachers(config: TrainConfig, stream: jax.Array) -> tuple[Params, jax.
 def _make_stacks(
     config: TrainConfig, problem: Problem, layout: Layout, teachers: Params, stream: jax.Array
 ) -> dict[str, State]:
-    """Returns the state of every depth, the axis of the arms first, on the devices; temperatures start alike.
+    """Returns the state of every depth on the devices.
 
     One program for all of it: what takes time here is compilation.
     """
+    draw = partial(_draw_stacks, config, problem)
+    specs = _specs(jax.eval_shape(draw, teachers, stream), Layout.ARMS)
+    shardings = jax.tree.map(lambda spec: NamedSharding(layout.mesh, spec), specs)
+    return jax.jit(draw, out_shardings=shardings)(teachers, stream)
+
+
+def _draw_stacks(config: TrainConfig, problem: Problem, teachers: Params, stream: jax.Array) -> dict[str, State]:
+    """The state of every depth, the axis of the arms first; temperatures start alike."""
     depths, kind = config.student.depths, _student_kind(config)
 
     def from_zero(key: jax.Array) -> dict[str, Params]:
@@ -239,13 +258,8 @@ def _make_stacks(
     def one_axis(leaf: jax.Array) -> jax.Array:
         return leaf.reshape(leaf.shape[0] * leaf.shape[1] * leaf.shape[2], *leaf.shape[3:])
 
-    def stacks(teachers: Params, stream: jax.Array) -> dict[str, State]:
-        params = all_inits(teachers, _by_replicate(config, stream))
-        return {depth: _initial_stack(config, problem.optimizers[depth], params[depth]) for depth in params}
-
-    specs = _specs(jax.eval_shape(stacks, teachers, stream), Layout.ARMS)
-    shardings = jax.tree.map(lambda spec: NamedSharding(layout.mesh, spec), specs)
-    return jax.jit(stacks, out_shardings=shardings)(teachers, stream)
+    params = all_inits(teachers, _by_replicate(config, stream))
+    return {depth: _initial_stack(config, problem.optimizers[depth], params[depth]) for depth in params}
 
 
 def _initial_stack(config: TrainConfig, optimizer: optax.GradientTransformation, params: Params) -> State:
@@ -261,7 +275,7 @@ def _initial_stack(config: TrainConfig, optimizer: optax.GradientTransformation,
 
 
 def _make_problem(
-    config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation], arms_at_a_time: int
+    config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation], tiling: Tiling
 ) -> Problem:
     temperatures = config.target.temperatures
     key = jax.random.key(0, impl="threefry2x32")
@@ -272,7 +286,7 @@ def _make_problem(
     return Problem(
         width=config.width,
         num_inits=len(config.student.init),
-        arms_at_a_time=arms_at_a_time,
+        tiling=tiling,
         loss=config.loss.name,
         learned_head=config.student.head == "learned",
         temperatures=jnp.array(temperatures),

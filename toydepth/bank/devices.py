@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import jax
 from jax.sharding import Mesh
 
-from toydepth.bank.cache import arms_at_a_time
+from toydepth.bank.flops import sets_of_students
+from toydepth.bank.tiling import Tiling, tiling_by_rule
 from toydepth.config import TrainConfig
 from toydepth.errors import InputError
 
@@ -27,8 +28,7 @@ class Layout:
     replica: int
     arm: int
     batch: int
-    arms_at_a_time: int
-    why_so_many: str
+    tiling: Tiling
 
     ARMS: ClassVar[tuple[str, str]] = ("replica", "arm")
 
@@ -37,17 +37,33 @@ class Layout:
         """How many devices are used."""
         return self.replica * self.arm * self.batch
 
+    def arms_of(self, config: TrainConfig) -> int:
+        """How many arms of a depth one device has."""
+        return sets_of_students(config) // (self.replica * self.arm)
+
     @property
     def platform(self) -> str:
         """cpu, gpu or tpu."""
         return self.mesh.devices.flat[0].platform
+
+    def in_words(self) -> str:
+        """One line for a person: what is used, and why so much at a time."""
+        tiling = self.tiling
+        devices = f"{self.count} {self.platform} device{'s' * (self.count > 1)}"
+        arms = f"{tiling.arms} arm{'s' * (tiling.arms > 1)}"
+        return f"{devices}, {arms} x {tiling.examples} examples at a time ({tiling.why})"
 
     def describe(self) -> dict[str, Any]:
         """Returns what the record keeps of the devices."""
         kind = self.mesh.devices.flat[0].device_kind
         described = {"platform": self.platform, "kind": kind, "count": self.count}
         described |= {"replica": self.replica, "arm": self.arm, "batch": self.batch}
-        return described | {"arms_at_a_time": self.arms_at_a_time, "why_so_many": self.why_so_many}
+        tiling = self.tiling
+        return described | {
+            "arms_at_a_time": tiling.arms,
+            "examples_at_a_time": tiling.examples,
+            "why_so_many": tiling.why,
+        }
 
 
 def prepare_devices(config: TrainConfig) -> Layout:
@@ -77,9 +93,8 @@ def prepare_devices(config: TrainConfig) -> Layout:
             raise InputError(misfit)
     shape = _split(config, count)
     mesh = jax.make_mesh(shape, ("replica", "arm", "batch"), devices=devices[:count])
-    arms = config.replicates * len(config.target.temperatures) * len(config.student.init) // (shape[0] * shape[1])
-    group = arms_at_a_time(config, devices[0].platform, arms, config.batch_size // shape[2])
-    return Layout(mesh, *shape, *group)
+    arms = sets_of_students(config) // (shape[0] * shape[1])
+    return Layout(mesh, *shape, tiling_by_rule(config, devices[0].platform, arms, config.batch_size // shape[2]))
 
 
 def _split(config: TrainConfig, count: int) -> tuple[int, int, int]:

@@ -17,6 +17,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from toydepth.bank.losses import log_probabilities, per_example_kl, per_example_mse
+from toydepth.bank.tiling import Tiling
 from toydepth.net import Functional, Params
 
 
@@ -26,7 +27,7 @@ class Problem:
 
     width: int
     num_inits: int
-    arms_at_a_time: int
+    tiling: Tiling
     loss: str
     learned_head: bool
     temperatures: jax.Array
@@ -70,21 +71,8 @@ def train_step(
 
     An arm whose loss or gradient is not finite keeps its weights from then on; the others do not notice.
     """
-    targets = _targets(problem, teachers, heads, x)
-    gradients = {}
-    for depth, stack in state["depths"].items():
-
-        def mean_loss(params: Params, head: Any, target: jax.Array, temperature: jax.Array, depth: str = depth):
-            return jnp.mean(problem.losses(depth, params, head, target, temperature, x))
-
-        # A stack's pair (losses, gradients).
-        gradients[depth] = _over_arms(
-            jax.value_and_grad(mean_loss), problem, stack["params"], heads, targets, spread_arms
-        )
-    if shards > 1:
-        # One message for everything: what costs is the number of meetings of the devices, not the bytes.
-        flat, restore = ravel_pytree(gradients)
-        gradients = restore(jax.lax.pmean(flat, "batch"))
+    weights = {depth: stack["params"] for depth, stack in state["depths"].items()}
+    gradients = losses_and_gradients(problem, teachers, heads, weights, x, shards, spread_arms)
     depths = {
         depth: _update(
             problem.optimizers[depth], problem.decays, stack, gradients[depth][0], gradients[depth][1], state["step"]
@@ -92,6 +80,46 @@ def train_step(
         for depth, stack in state["depths"].items()
     }
     return {"step": state["step"] + 1, "count": state["count"] + 1, "depths": depths}
+
+
+def losses_and_gradients(
+    problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array, shards: int, spread_arms: bool
+) -> dict[str, tuple[jax.Array, Params]]:
+    """Returns the mean loss of every arm, and its gradient, over the batch of all devices: {depth: (loss, gradient)}.
+
+    The inputs x are (width, batch / shards).
+    """
+    targets = _targets(problem, teachers, heads, x)
+    found = {}
+    for depth, params in weights.items():
+
+        def mean_loss(params: Params, head: Any, temperature: jax.Array, x: jax.Array, target: jax.Array, depth=depth):
+            return jnp.mean(problem.losses(depth, params, head, target, temperature, x))
+
+        def of_arm(params: Params, head: Any, target: jax.Array, temperature: jax.Array, mean_loss=mean_loss):
+            of_tile = lambda x, target: jax.value_and_grad(mean_loss)(params, head, temperature, x, target)  # noqa: E731
+            return _mean_over_tiles(of_tile, x.shape[-1] // problem.tiling.examples, x, target)
+
+        found[depth] = _over_arms(of_arm, problem, params, heads, targets, spread_arms)
+    if shards > 1:
+        # One message for everything: what costs is the number of meetings of the devices, not the bytes.
+        flat, restore = ravel_pytree(found)
+        found = restore(jax.lax.pmean(flat, "batch"))
+    return found
+
+
+def _mean_over_tiles(function: Callable[..., Any], tiles: int, *arrays: jax.Array) -> Any:
+    """Returns the mean of what `function` gives for each of `tiles` parts of the last axis, one after another.
+
+    What one keeps for its backward pass stays in the cache.
+    """
+    if tiles <= 1:
+        return function(*arrays)
+    cut = [jnp.moveaxis(a.reshape(*a.shape[:-1], tiles, -1), -2, 0) for a in arrays]
+    nothing = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(function, *(a[0] for a in cut)))
+    add = lambda total, part: (jax.tree.map(jnp.add, total, function(*part)), None)  # noqa: E731
+    total, _ = jax.lax.scan(add, nothing, cut)
+    return jax.tree.map(lambda a: a / tiles, total)
 
 
 def evaluate_batch(
@@ -134,9 +162,9 @@ def _over_arms(
 
     heads = None if heads is None else spread(heads[:, None])
     inputs = (params, heads, spread(targets), spread(problem.student_temperatures[None, :]))
-    if arms <= problem.arms_at_a_time:
+    if arms <= problem.tiling.arms:
         return jax.vmap(function)(*inputs)
-    return jax.lax.map(lambda arm: function(*arm), inputs, batch_size=problem.arms_at_a_time)
+    return jax.lax.map(lambda arm: function(*arm), inputs, batch_size=problem.tiling.arms)
 
 
 def _update(

@@ -182,18 +182,21 @@ class TrackerConfig:
 class DeviceConfig:
     """platform: auto | cpu | gpu | tpu; count: devices to use, null for all that divide the work; precision of dots.
 
-    arms_at_a_time: of one depth, on one device; null: as many as the cache holds (the record says which and why).
+    arms_at_a_time, examples_at_a_time: of one depth and of the batch, on one device; null: chosen (the record says how
+    many and why). measure: whether what is null is chosen by a short measurement, kept for the next run on this
+    machine, where training is long enough to be worth it; else by a rule from the size of the cache.
     """
 
     platform: str = "auto"
     count: int | None = None
     precision: str = "highest"
     arms_at_a_time: int | None = None
+    examples_at_a_time: int | None = None
+    measure: bool = True
 
     def __post_init__(self) -> None:
         member("device.platform", self.platform, ("auto", "cpu", "gpu", "tpu"))
         member("device.precision", self.precision, ("highest", "high", "default"))
-        if self.count is not None:
-            integer("device.count", self.count, 1)
-        if self.arms_at_a_time is not None:
-            integer("device.arms_at_a_time", self.arms_at_a_time, 1)
+        for name in ("count", "arms_at_a_time", "examples_at_a_time"):
+            if getattr(self, name) is not None:
+                integer(f"device.{name}", getattr(self, name), 1)

@@ -63,8 +63,8 @@ def _backward(saved: tuple[jax.Array, ...], dy: jax.Array) -> tuple[jax.Array | 
     dnormed = w1 @ dhidden
     # d rms: what points along the normed vector changes nothing.
     dx = scale * (dnormed - normed * jnp.mean(normed * dnormed, axis=0, keepdims=True))
-    dw1, db1, dw2 = normed @ dhidden.T, dhidden.sum(axis=1), jnp.square(active) @ dy.T
-    return dx, dw1, db1, dw2, None, None
+    dw1_flipped, db1, dw2 = dhidden @ normed.T, dhidden @ jnp.ones(dhidden.shape[1]), jnp.square(active) @ dy.T
+    return dx, None, db1, dw2, dw1_flipped, None
 
 
 branch.defvjp(_forward, _backward)

@@ -12,8 +12,10 @@ def step_flops(config: TrainConfig) -> float:
     optimisers are left out.
 
     Example:
-        >>> from benchmarks.cases import CASES
-        >>> round(step_flops(CASES["paper_mse_one"].config()) / 1e9, 1)
+        >>> from toydepth.config import StudentConfig, TeacherConfig
+        >>> paper = TrainConfig(width=32, batch_size=1024, teacher=TeacherConfig(depth=128),
+        ...     student=StudentConfig(depths=(6, 12, 16, 24, 32, 48)))
+        >>> round(step_flops(paper) / 1e9, 1)
         9.1
     """
     batch, width = config.batch_size, config.width

@@ -1,0 +1,151 @@
+"""The fastest layout is found, told why, and kept; what the config says is never measured away."""
+
+import dataclasses
+import json
+
+import jax
+import pytest
+
+from toydepth.bank import choose_layout, measure
+from toydepth.bank.remember import key_of, read_known
+from toydepth.config import DeviceConfig, LossConfig, StudentConfig, TargetConfig, TrainConfig
+from toydepth.errors import InputError
+
+
+@pytest.fixture
+def worth_it(monkeypatch, tmp_path):
+    """Every training is worth measuring, and nothing was measured before; returns the file of what was."""
+    monkeypatch.setattr(measure, "WORTH_FLOPS", 0)
+    monkeypatch.setenv("TOYDEPTH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "layouts.json"
+
+
+@pytest.fixture
+def times(monkeypatch):
+    """times(best_arms, best_examples): what a machine would measure that is fastest there; returns what was timed."""
+
+    def make(arms, examples, **devices):
+        timed = []
+
+        def timer(config, layout):
+            timed.append((layout.count, layout.tiling.arms, layout.tiling.examples))
+            far = max(layout.tiling.arms / arms, arms / layout.tiling.arms)
+            far *= max(layout.tiling.examples / examples, examples / layout.tiling.examples)
+            return lambda: far * devices.get(f"x{layout.count}", 1.0)
+
+        monkeypatch.setattr(measure, "_timer", timer)
+        return timed
+
+    return make
+
+
+SIXTEEN = TrainConfig(width=32, batch_size=1024, replicates=16, device=DeviceConfig(count=1))
+
+
+@pytest.mark.parametrize(("arms", "examples"), [(1, 1024), (4, 128), (16, 1024), (16, 64), (2, 512), (8, 1)])
+def test_the_fastest_is_found(worth_it, times, arms, examples):
+    times(arms, examples)
+    found = choose_layout(SIXTEEN).tiling
+    assert (found.arms, found.examples) == (arms, examples)
+    assert found.why.startswith("fastest of ") and "times as long" in found.why
+
+
+def test_half_the_devices_where_they_are_faster(worth_it, times, monkeypatch):
+    monkeypatch.setattr("toydepth.bank.devices._find", lambda platform: jax.devices()[:1] * 4)
+    config = dataclasses.replace(SIXTEEN, replicates=4, device=DeviceConfig())
+    # A mesh of one device four times cannot be made: only the shape matters here.
+    monkeypatch.setattr("jax.make_mesh", lambda shape, names, devices: FakeMesh(devices))
+    monkeypatch.setattr("jax.device_count", lambda platform=None: 4)
+    timed = times(4, 1024, x4=1.0, x2=0.1)
+    assert choose_layout(config).count == 2, timed
+    worth_it.unlink()
+    times(4, 1024, x4=1.0, x2=9.9)
+    assert choose_layout(config).count == 4
+
+
+class FakeMesh:
+    def __init__(self, devices):
+        import numpy as np
+
+        self.devices = np.array(devices)
+
+
+def test_it_is_measured_once(worth_it, times):
+    timed = times(4, 256)
+    first = choose_layout(SIXTEEN)
+    assert timed and worth_it.is_file()
+    timed.clear()
+    again = choose_layout(SIXTEEN)
+    assert not timed and again.tiling == first.tiling
+    # Another shape is another measurement, kept beside the first.
+    choose_layout(dataclasses.replace(SIXTEEN, batch_size=512))
+    assert timed and len(read_known()) == 2 and key_of(SIXTEEN, first) in read_known()
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{broken"])
+def test_a_file_that_is_not_ours_is_measured_over(worth_it, times, text):
+    worth_it.parent.mkdir()
+    worth_it.write_text(text)
+    timed = times(4, 256)
+    assert choose_layout(SIXTEEN).tiling.arms == 4 and timed
+    assert len(json.loads(worth_it.read_text())) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_no_fault(worth_it, times):
+    worth_it.parent.write_text("a file where the folder should be")
+    times(4, 256)
+    assert choose_layout(SIXTEEN).tiling.arms == 4
+
+
+def test_the_settings_are_never_measured_away(worth_it, times):
+    timed = times(4, 256)
+    told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, arms_at_a_time=2))
+    found = choose_layout(told)
+    assert (found.tiling.arms, found.tiling.examples) == (2, 256)
+    assert {arms for _, arms, _ in timed} == {2}
+    timed.clear()
+    told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, arms_at_a_time=2, examples_at_a_time=64))
+    assert choose_layout(told).tiling.examples == 64 and not timed
+
+
+def test_when_nothing_is_measured(worth_it, times, monkeypatch):
+    timed = times(4, 256)
+    off = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, measure=False))
+    assert "of cache a core" in choose_layout(off).tiling.why
+    monkeypatch.setattr(measure, "WORTH_FLOPS", 1e30)
+    assert "of cache a core" in choose_layout(SIXTEEN).tiling.why
+    assert not timed and not worth_it.exists()
+
+
+def test_an_interrupted_run_goes_on_as_it_was(worth_it, times):
+    timed = times(4, 256)
+    before = {"platform": "cpu", "count": 1, "arms_at_a_time": 16, "examples_at_a_time": 32}
+    found = choose_layout(SIXTEEN, before)
+    assert (found.tiling.arms, found.tiling.examples) == (16, 32) and not timed
+    assert found.tiling.why == "as before the interruption"
+    # Another machine, or another wish: measured anew.
+    assert choose_layout(SIXTEEN, before | {"platform": "gpu"}).tiling.arms == 4
+    told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, examples_at_a_time=64))
+    assert choose_layout(told, before).tiling.examples == 64
+
+
+def test_a_platform_that_is_not_there_is_refused_first(worth_it):
+    with pytest.raises(InputError, match=r"device\.platform must be available"):
+        choose_layout(TrainConfig(device=DeviceConfig("tpu")))
+
+
+@pytest.mark.parametrize("loss", ["mse", "kl"])
+def test_the_program_that_is_timed(worth_it, tiny, loss):
+    config = tiny(
+        loss=LossConfig(loss),
+        target=TargetConfig((1.0, 0.5) if loss == "kl" else (1.0,)),
+        student=StudentConfig(depths=(2, 3), head="learned" if loss == "kl" else "none", block="rk2"),
+    )
+    layout = choose_layout(config)
+    assert "fastest of" in layout.tiling.why or layout.tiling.why == "the only choice"
+    run, arguments = measure._program(config, layout)
+    after = run(*arguments, 3)
+    before = arguments[-1]
+    assert jax.tree.structure(after) == jax.tree.structure(before)
+    # Its gradients are used, so that no compiler leaves them out.
+    assert any((a != b).any() for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(before), strict=True))

@@ -1,0 +1,206 @@
+"""Which tiling and how many devices are fastest here: a short measurement before training, kept for the next run.
+
+What is timed is the gradient of students of a few layers, on every device at once, by the code that training runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from toydepth.bank.bank import bank_shapes
+from toydepth.bank.compiler import compiler_options
+from toydepth.bank.devices import Layout, prepare_devices
+from toydepth.bank.flops import step_flops
+from toydepth.bank.remember import key_of, read_known, write_known
+from toydepth.bank.step import losses_and_gradients
+from toydepth.bank.tiling import Tiling, even_group, largest_part
+from toydepth.config import OptimizerConfig, TrainConfig
+
+WORTH_FLOPS = 2e12
+"""A training of fewer operations, some ten seconds on a desktop, is not worth the seconds of a measurement."""
+
+_LAYERS = 4
+_SECONDS = 0.01
+_ROUNDS = 8
+_BETTER = 0.97
+"""A change must save 3 per cent: less is noise."""
+
+
+def choose_layout(config: TrainConfig, before: dict[str, Any] | None = None) -> Layout:
+    """Returns the layout to train with: what the config says, and for what it leaves open, what was measured.
+
+    On CPU, for trainings of WORTH_FLOPS or more, and unless device.measure is false. Elsewhere the rule of
+    `prepare_devices` stands: all devices, and all work of a device at once.
+
+    Args:
+        config: device.count, device.arms_at_a_time and device.examples_at_a_time are taken where they are numbers.
+        before: what the record of an interrupted run says of its devices; its choice is kept, as other sums round
+            differently.
+
+    Raises:
+        InputError: as `prepare_devices`.
+    """
+    layout = prepare_devices(config)
+    same = before if before and before["platform"] == layout.platform else None
+    if same and (again := _as_told(config, same, "as before the interruption")):
+        return again
+    if layout.platform != "cpu" or not config.device.measure or _nothing_open(config):
+        return layout
+    key, known = key_of(config, layout), read_known()
+    if key in known and (again := _as_told(config, known[key], known[key]["why"])):
+        return again
+    if step_flops(config) * config.steps < WORTH_FLOPS:
+        return layout
+    best = _fastest(config, layout)
+    described = {name: best.describe()[name] for name in ("count", "arms_at_a_time", "examples_at_a_time")}
+    write_known(known | {key: described | {"why": best.tiling.why}})
+    return best
+
+
+def _nothing_open(config: TrainConfig) -> bool:
+    device = config.device
+    return None not in (device.count, device.arms_at_a_time, device.examples_at_a_time)
+
+
+def _as_told(config: TrainConfig, told: dict[str, Any], why: str) -> Layout | None:
+    """The layout with count, arms and examples of an earlier description; None where they do not fit any more."""
+    names = ("count", "arms_at_a_time", "examples_at_a_time")
+    device = config.device
+    if any(getattr(device, name) not in (None, told.get(name)) for name in names) or told["count"] > jax.device_count():
+        return None
+    layout = prepare_devices(_with_device(config, **{name: told[name] for name in names}))
+    return dataclasses.replace(layout, tiling=dataclasses.replace(layout.tiling, why=why))
+
+
+def _with_device(config: TrainConfig, **changes: Any) -> TrainConfig:
+    return dataclasses.replace(config, device=dataclasses.replace(config.device, **changes))
+
+
+def _fastest(config: TrainConfig, layout: Layout) -> Layout:
+    """Goes from the rule's tiling to its neighbours as long as one is faster; then tries half the devices."""
+    race = _Race(config)
+    best, better = layout, True
+    while better:
+        better = False
+        for other in _neighbours(config, best):
+            if race.is_faster(other, best):
+                best, better = other, True
+                break
+    if config.device.count is None and layout.count > 1:
+        half = prepare_devices(_with_device(config, count=_fewer(config, layout.count)))
+        best = half if race.is_faster(half, best) else best
+    return dataclasses.replace(best, tiling=dataclasses.replace(best.tiling, why=race.why(best)))
+
+
+class _Race:
+    """Layouts against each other, two at a time and in turns, so that both meet what else the machine does."""
+
+    def __init__(self, config: TrainConfig):
+        self._config = config
+        self._runs: dict[tuple[int, int, int], Callable[[], float]] = {}
+        self._seconds: dict[tuple[int, int, int], float] = {}
+
+    def is_faster(self, one: Layout, other: Layout) -> bool:
+        """Whether a gradient takes less time, by more than noise."""
+        places = [self._place(layout) for layout in (one, other)]
+        for layout, place in zip((one, other), places, strict=True):
+            if place not in self._runs:
+                self._runs[place] = _timer(self._config, layout)
+        for _ in range(_ROUNDS):
+            for place in places:
+                self._seconds[place] = min(self._runs[place](), self._seconds.get(place, float("inf")))
+        return self._seconds[places[0]] < _BETTER * self._seconds[places[1]]
+
+    def why(self, best: Layout) -> str:
+        """Says what was measured."""
+        chosen = self._place(best)
+        ratios = [value / self._seconds[chosen] for place, value in self._seconds.items() if place != chosen]
+        if not ratios:
+            return "the only choice"
+        times = f"{min(ratios):.2f} to {max(ratios):.2f} times as long"
+        return f"fastest of {len(ratios) + 1} measured, the others took {times}"
+
+    @staticmethod
+    def _place(layout: Layout) -> tuple[int, int, int]:
+        return layout.count, layout.tiling.arms, layout.tiling.examples
+
+
+def _fewer(config: TrainConfig, count: int) -> int:
+    """The largest number of devices up to half as many that divides the work; 1 always does."""
+    for fewer in range(count // 2, 1, -1):
+        try:
+            prepare_devices(_with_device(config, count=fewer))
+        except ValueError:
+            continue
+        return fewer
+    return 1
+
+
+def _neighbours(config: TrainConfig, layout: Layout) -> list[Layout]:
+    """The same with half or twice as many arms or examples at a time, where the config leaves that open."""
+    tiling = layout.tiling
+    arms, examples = layout.arms_of(config), config.batch_size // layout.batch
+    found: list[Tiling] = []
+    if config.device.arms_at_a_time is None:
+        for wanted in (2 * tiling.arms, tiling.arms // 2):
+            found.append(dataclasses.replace(tiling, arms=even_group(arms, max(wanted, 1))))
+    if config.device.examples_at_a_time is None:
+        for wanted in (tiling.examples // 2, 2 * tiling.examples):
+            found.append(dataclasses.replace(tiling, examples=largest_part(examples, max(wanted, 1))))
+    return [dataclasses.replace(layout, tiling=other) for other in dict.fromkeys(found) if other != tiling]
+
+
+def _timer(config: TrainConfig, layout: Layout) -> Callable[[], float]:
+    """Compiles the program, and returns what gives the seconds of one gradient of every arm, over some repetitions."""
+    run, arguments = _program(config, layout)
+
+    def seconds(repetitions: int) -> float:
+        begun = time.perf_counter()
+        jax.block_until_ready(run(*arguments, repetitions))
+        return (time.perf_counter() - begun) / repetitions
+
+    seconds(1)
+    repetitions = max(int(_SECONDS / min(seconds(1), seconds(1))), 1)
+    return lambda: seconds(repetitions)
+
+
+def _program(config: TrainConfig, layout: Layout) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The gradient of small students of the same shape, repeated, and its arguments; only their shapes matter."""
+    small = dataclasses.replace(
+        config,
+        student=dataclasses.replace(config.student, depths=(_LAYERS,)),
+        teacher=dataclasses.replace(config.teacher, depth=_LAYERS),
+        optimizer=OptimizerConfig("sgd"),
+    )
+    problem, teachers, heads, students = bank_shapes(small, layout)
+    inputs = jax.ShapeDtypeStruct((config.width, config.batch_size), jnp.float32)
+    shapes = (teachers, heads, inputs, students)
+    specs = (P("replica"), P("replica"), P(None, "batch"), P(Layout.ARMS))
+    random = np.random.default_rng(0)
+
+    def draw(shape: jax.ShapeDtypeStruct, spec: P) -> jax.Array:
+        values = random.normal(size=shape.shape, scale=config.width**-0.5).astype(np.float32)
+        return jax.device_put(values, NamedSharding(layout.mesh, spec))
+
+    def run(teachers: Any, heads: Any, x: jax.Array, weights: Any, repetitions: jax.Array) -> Any:
+        def body(_: jax.Array, weights: Any) -> Any:
+            found = losses_and_gradients(problem, teachers, heads, weights, x, layout.batch, layout.arm > 1)
+            gradients = {depth: gradient for depth, (_, gradient) in found.items()}
+            return jax.tree.map(lambda weight, gradient: weight - 1e-9 * gradient, weights, gradients)
+
+        return jax.lax.fori_loop(0, repetitions, body, weights)
+
+    mapped = jax.shard_map(run, mesh=layout.mesh, in_specs=(*specs, P()), out_specs=specs[-1], check_vma=False)
+    arguments = tuple(
+        jax.tree.map(lambda shape, spec=spec: draw(shape, spec), tree) for tree, spec in zip(shapes, specs, strict=True)
+    )
+    return jax.jit(mapped, compiler_options=compiler_options(layout.platform)), arguments

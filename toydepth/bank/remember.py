@@ -1,0 +1,68 @@
+"""What was measured on this machine before: layouts.json in TOYDEPTH_CACHE, or in the user's cache folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform as machine
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import platformdirs
+
+from toydepth.bank.devices import Layout
+from toydepth.config import TrainConfig
+
+
+def key_of(config: TrainConfig, layout: Layout) -> str:
+    """Returns what a measurement depends on: processor, versions, shapes, and what the config fixes."""
+    student = config.student
+    shapes = {
+        "processor": _processor(),
+        "devices": jax.device_count(layout.platform),
+        "jaxlib": version("jaxlib"),
+        "width": config.width,
+        "batch": config.batch_size,
+        "arms": (config.replicates, len(config.target.temperatures), len(student.init)),
+        "loss": (config.loss.name, config.vocabulary if config.loss.name == "kl" else 0, student.head),
+        "block": student.block,
+        "fixed": (config.device.count, config.device.arms_at_a_time, config.device.examples_at_a_time),
+        "samples": config.eval.samples,
+        "precision": config.device.precision,
+    }
+    return json.dumps(shapes, sort_keys=True)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return machine.processor() or machine.machine()
+
+
+def _file() -> Path:
+    folder = os.environ.get("TOYDEPTH_CACHE") or platformdirs.user_cache_dir("toydepth")
+    return Path(folder) / "layouts.json"
+
+
+def read_known() -> dict[str, Any]:
+    """Returns what was measured before; nothing where the file is missing or not ours."""
+    try:
+        known = json.loads(_file().read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def write_known(known: dict[str, Any]) -> None:
+    """Keeps it for the next run; a folder that cannot be written only means to measure again."""
+    try:
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        temporary = _file().with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(known, indent=1) + "\n")
+        os.replace(temporary, _file())
+    except OSError:
+        pass
