@@ -81,9 +81,11 @@ def _train_and_report(
 ) -> Finished:
     started, begun = time.monotonic(), utc_now()
     notes = config.warnings()
-    layout = choose_layout(config, earlier.device if earlier else None)
-    console.print(f"{layout.in_words()}", style="dim", highlight=False)
+    measuring = "measuring how much to work on at a time: some seconds, once for a shape on a machine"
+    say = lambda text: console.print(text, style="dim", highlight=False)  # noqa: E731
+    layout = choose_layout(config, earlier.device if earlier else None, lambda: say(measuring))
     bank = make_bank(config, layout)
+    say(layout.in_words())
     tracker = make_tracker(config.tracker.name, project=config.tracker.project, mode=config.tracker.mode)
     for warning in notes:
         console.print(f"warning: {warning}", style="yellow", highlight=False)

@@ -20,6 +20,7 @@ from toydepth.bank.bank import bank_shapes
 from toydepth.bank.compiler import compiler_options
 from toydepth.bank.devices import Layout, prepare_devices
 from toydepth.bank.flops import step_flops
+from toydepth.bank.optimise import make_optimizer
 from toydepth.bank.remember import key_of, read_known, write_known
 from toydepth.bank.step import losses_and_gradients
 from toydepth.bank.tiling import Tiling, even_group, largest_part
@@ -35,7 +36,9 @@ _BETTER = 0.97
 """A change must save 3 per cent: less is noise."""
 
 
-def choose_layout(config: TrainConfig, before: dict[str, Any] | None = None) -> Layout:
+def choose_layout(
+    config: TrainConfig, before: dict[str, Any] | None = None, on_measure: Callable[[], None] = lambda: None
+) -> Layout:
     """Returns the layout to train with: what the config says, and for what it leaves open, what was measured.
 
     On CPU, for trainings of WORTH_FLOPS or more, and unless device.measure is false. Elsewhere the rule of
@@ -45,9 +48,10 @@ def choose_layout(config: TrainConfig, before: dict[str, Any] | None = None) -> 
         config: device.count, device.arms_at_a_time and device.examples_at_a_time are taken where they are numbers.
         before: what the record of an interrupted run says of its devices; its choice is kept, as other sums round
             differently.
+        on_measure: called before a measurement, which takes some seconds.
 
     Raises:
-        InputError: as `prepare_devices`.
+        InputError: as `prepare_devices`; for an optimiser that cannot be built, before seconds are spent.
     """
     layout = prepare_devices(config)
     same = before if before and before["platform"] == layout.platform else None
@@ -60,6 +64,9 @@ def choose_layout(config: TrainConfig, before: dict[str, Any] | None = None) -> 
         return again
     if step_flops(config) * config.steps < WORTH_FLOPS:
         return layout
+    for depth in config.student.depths:
+        make_optimizer(config, depth)
+    on_measure()
     best = _fastest(config, layout)
     described = {name: best.describe()[name] for name in ("count", "arms_at_a_time", "examples_at_a_time")}
     write_known(known | {key: described | {"why": best.tiling.why}})
