@@ -24,15 +24,15 @@ STEPS = {
     "plain": ("paper_mse_one", "laptop"),
 }
 COMPILE = ("6", "48", "192", "6-12-16-24-32-48")
+TRAINING = ("20", "400")
 
 
 def main() -> int:
     """Runs the rows that were asked for; exit code 1 where one fails."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="repetitions of each row (default 7)")
-    parser.add_argument(
-        "--only", nargs="*", default=["bank", "torch", "plain", "compile", "answer"], help="kinds of row"
-    )
+    kinds = ["bank", "torch", "plain", "compile", "training", "answer"]
+    parser.add_argument("--only", nargs="*", default=kinds, choices=kinds, help="kinds of row")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     console = Console()
@@ -43,7 +43,9 @@ def main() -> int:
     try:
         rows = _time_steps(kinds, options.rounds, console)
         if "compile" in options.only:
-            rows += _time_compilation(min(options.rounds, 3), console)
+            rows += [_time_alone("compile", depths, min(options.rounds, 3), console) for depths in COMPILE]
+        if "training" in options.only:
+            rows += [_time_alone("training", steps, 1, console) for steps in TRAINING]
         if "answer" in options.only:
             console.print("answer tied: one whole training", highlight=False)
             rows.append(time_answer("tied"))
@@ -83,15 +85,13 @@ def _time_steps(kinds: list[str], rounds: int, console: Console) -> list[dict]:
     return rows
 
 
-def _time_compilation(rounds: int, console: Console) -> list[dict]:
-    rows = []
-    for depths in COMPILE:
-        console.print(f"compiling depths {depths}", highlight=False)
-        worker = Worker("compile", depths)
-        for _ in range(rounds):
-            worker.repeat()
-        rows.append(make_row(worker.name, "compile", depths, worker.seconds, worker.close(), 1.0))
-    return rows
+def _time_alone(kind: str, case: str, rounds: int, console: Console) -> dict:
+    """A row whose repetitions are too long, or too heavy on memory, to be interleaved."""
+    console.print(f"{kind} {case}", highlight=False)
+    worker = Worker(kind, case)
+    for _ in range(rounds):
+        worker.repeat()
+    return make_row(worker.name, kind, case, worker.seconds, worker.close(), 1.0)
 
 
 if __name__ == "__main__":

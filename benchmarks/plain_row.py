@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import optax
 from benchmarks.cases import CASES
 
 
-def set_up(case: str) -> tuple[Callable[[], float], dict[str, str]]:
+def set_up(case: str) -> tuple[Callable[[], float], dict[str, Any]]:
     """Returns a repetition, which gives its seconds a step of one set of students, and what it runs on."""
     config, steps = CASES[case].config(), max(CASES[case].steps // 4, 2)
     if config.loss.name != "mse":
@@ -54,7 +55,7 @@ def set_up(case: str) -> tuple[Callable[[], float], dict[str, str]]:
         state = jax.block_until_ready(train(*state, done))
         return (time.perf_counter() - begun) / steps
 
-    return repeat, {"device": f"1 x {jax.devices()[0].device_kind}"}
+    return repeat, {"device": f"1 x {jax.devices()[0].device_kind}", "device_count": 1}
 
 
 def _layers(key: jax.Array, width: int, depth: int) -> dict[str, jax.Array]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cases import CASES
+from benchmarks.hardware import sheet_flops
 from toydepth.bank.flops import sets_of_students, step_flops
 
 
@@ -36,7 +37,9 @@ def make_row(
             row["seconds_per_set"] = row["seconds_median"] / sets
             row["gflops"] = flops / row["seconds_median"] / 1e9
         row["fraction_of_peak"] = row["gflops"] * 1e9 / peak
-    return row | {key: told[key] for key in ("peak_memory_bytes", "device", "setup_seconds") if key in told}
+        if kind != "torch" and (sheet := sheet_flops(told["device"])):
+            row["model_flop_utilisation"] = row["gflops"] * 1e9 / (sheet * told["device_count"])
+    return row | {key: told[key] for key in ("peak_memory_bytes", "device", "layout", "setup_seconds") if key in told}
 
 
 def add_ratios(rows: list[dict[str, Any]]) -> None:
@@ -50,25 +53,30 @@ def add_ratios(rows: list[dict[str, Any]]) -> None:
                 row[key] = theirs["seconds_per_set"] / row["seconds_per_set"]
 
 
+_COLUMNS = (
+    ("ms", "seconds_median", 1e3),
+    ("+-", "seconds_spread", 1e3),
+    ("ms a set", "seconds_per_set", 1e3),
+    ("GFLOP/s", "gflops", 1.0),
+    ("% of peak", "fraction_of_peak", 100.0),
+    ("% MFU", "model_flop_utilisation", 100.0),
+    ("x torch", "ratio_to_baseline", 1.0),
+    ("x plain", "ratio_to_plain", 1.0),
+    ("MB", "peak_memory_bytes", 1e-6),
+)
+
+
 def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
-    """Prints the rows as a table."""
+    """Prints the rows as a table, of the columns that any of them fills."""
     if not console.is_terminal:
         console.width = max(console.width, 100)
     table = Table(box=None, header_style="bold")
-    for heading in ("row", "ms", "+-", "ms a set", "GFLOP/s", "% of peak", "x torch", "x plain", "MB"):
-        table.add_column(heading, justify="left" if heading == "row" else "right", no_wrap=True)
+    table.add_column("row", no_wrap=True)
+    columns = [column for column in _COLUMNS if any(column[1] in row for row in rows)]
+    for heading, _, _ in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(
-            row["name"],
-            _number(row["seconds_median"] * 1e3),
-            _number(row.get("seconds_spread"), 1e3),
-            _number(row.get("seconds_per_set"), 1e3),
-            _number(row.get("gflops")),
-            _number(row.get("fraction_of_peak"), 100),
-            _number(row.get("ratio_to_baseline")),
-            _number(row.get("ratio_to_plain")),
-            _number(row.get("peak_memory_bytes"), 1e-6),
-        )
+        table.add_row(row["name"], *(_number(row.get(key), factor) for _, key, factor in columns))
     console.print(table)
     devices: dict[str, list[str]] = {}
     for row in rows:

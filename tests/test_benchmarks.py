@@ -1,9 +1,12 @@
 """The benchmarks: operations by hand, rows and ratios, and workers that answer or say that they cannot."""
 
 import pytest
+from rich.console import Console
 
-from benchmarks.cases import CASES
-from benchmarks.table import add_ratios, make_row
+from benchmarks.cases import CASES, Case
+from benchmarks.hardware import sheet_flops
+from benchmarks.operations import kind_of, profile_step
+from benchmarks.table import add_ratios, make_row, print_rows
 from benchmarks.workers import Worker
 from toydepth.bank.flops import sets_of_students, step_flops
 from toydepth.errors import RunError
@@ -24,7 +27,7 @@ def test_operations_of_a_step_by_hand():
 
 def test_rows_and_ratios_are_per_set_of_students():
     peak = 1e12
-    told = {"device": "here", "peak_memory_bytes": 5}
+    told = {"device": "2 x cpu", "device_count": 2, "peak_memory_bytes": 5}
     bank = make_row("bank paper_mse", "bank", "paper_mse", [0.3, 0.1, 0.2], told, peak)
     torch = make_row("torch paper_mse_one", "torch", "paper_mse_one", [0.4], told, peak)
     add_ratios([bank, torch])
@@ -36,6 +39,60 @@ def test_rows_and_ratios_are_per_set_of_students():
         flops / 0.4 / 1e9
     )
     assert bank["fraction_of_peak"] == pytest.approx(bank["gflops"] / 1e3) and bank["peak_memory_bytes"] == 5
+
+
+def test_utilisation_is_of_the_data_sheet_where_there_is_one(capsys):
+    seconds = step_flops(CASES["paper_mse"].config()) / 13.4e12
+    told = {"device": "2 x NVIDIA H200", "device_count": 2}
+    row = make_row("bank paper_mse", "bank", "paper_mse", [seconds], told, 20e12)
+    # Two chips of 67 TFLOP/s each did 13.4.
+    assert row["model_flop_utilisation"] == pytest.approx(0.1) and row["fraction_of_peak"] == pytest.approx(0.67)
+    print_rows([row], Console(width=200))
+    assert "% MFU" in capsys.readouterr().out
+    plain = make_row("plain laptop", "plain", "laptop", [1.0], {"device": "1 x cpu", "device_count": 1}, 1e12)
+    assert "model_flop_utilisation" not in plain
+    print_rows([plain], Console(width=200))
+    told = capsys.readouterr().out
+    assert "% MFU" not in told and "1000" in told.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "teraflops"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 19.5),
+        ("Tesla V100-SXM2-16GB", 15.7),
+        ("NVIDIA L40S", 91.6),
+        ("NVIDIA L4", 30.3),
+        ("NVIDIA GeForce RTX 4090", 82.6),
+        ("TPU v5 lite", 197.0),
+        ("TPU v4", 275.0),
+        ("NVIDIA X1000", None),
+        ("cpu", None),
+    ],
+)
+def test_data_sheets(kind, teraflops):
+    assert sheet_flops(f"1 x {kind}") == (None if teraflops is None else pytest.approx(teraflops * 1e12))
+
+
+def test_every_operation_has_a_kind():
+    names = {
+        "ynn_fusion.35": "matrix products",
+        "dot.40": "matrix products",
+        "bitcast_dynamic-update-slice_fusion.4": "slices and updates of stacks",
+        "wrapped_copy.9": "copies and transposes",
+        "maximum_multiply_fusion.1": "elementwise work and sums",
+        "psum.18": "waiting for other devices",
+        "while.732": None,
+        "call": None,
+    }
+    assert {name: kind_of(name) for name in names} == names
+
+
+def test_the_operations_of_a_step(monkeypatch):
+    small = CASES["laptop"]
+    monkeypatch.setitem(CASES, "laptop", Case("", (*small.overrides, "student.depths=2", "replicates=1"), 3))
+    seconds, found = profile_step("laptop")
+    assert seconds > 0 and found["matrix products"] > 0 and found["elementwise work and sums"] > 0
 
 
 def test_a_worker_repeats_and_tells_its_memory():

@@ -6,7 +6,7 @@ import json
 import jax
 import pytest
 
-from toydepth.bank import choose_layout, measure
+from toydepth.bank import choose_layout, measure, prepare_devices
 from toydepth.bank.remember import key_of, read_known
 from toydepth.config import DeviceConfig, LossConfig, StudentConfig, TargetConfig, TrainConfig
 from toydepth.errors import InputError
@@ -47,7 +47,7 @@ def test_the_fastest_is_found(worth_it, times, arms, examples):
     times(arms, examples)
     found = choose_layout(SIXTEEN).tiling
     assert (found.arms, found.examples) == (arms, examples)
-    assert found.why.startswith("fastest of ") and "times as long" in found.why
+    assert found.why.startswith("best of ") and "times as long" in found.why
 
 
 def test_half_the_devices_where_they_are_faster(worth_it, times, monkeypatch):
@@ -82,10 +82,14 @@ def test_it_is_measured_once(worth_it, times):
     assert timed and len(read_known()) == 2 and key_of(SIXTEEN, first) in read_known()
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{broken"])
-def test_a_file_that_is_not_ours_is_measured_over(worth_it, times, text):
+@pytest.mark.parametrize(
+    "entry", [None, 3, {}, {"count": 1}, {"count": 1, "arms_at_a_time": 0, "examples_at_a_time": 1, "why_so_many": ""}]
+)
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{broken", "ours"])
+def test_a_file_that_is_not_ours_is_measured_over(worth_it, times, text, entry):
     worth_it.parent.mkdir()
-    worth_it.write_text(text)
+    key = key_of(SIXTEEN, prepare_devices(SIXTEEN))
+    worth_it.write_text(json.dumps({key: entry}) if text == "ours" else text)
     timed = times(4, 256)
     assert choose_layout(SIXTEEN).tiling.arms == 4 and timed
     assert len(json.loads(worth_it.read_text())) == 1
@@ -142,7 +146,7 @@ def test_the_program_that_is_timed(worth_it, tiny, loss):
         student=StudentConfig(depths=(2, 3), head="learned" if loss == "kl" else "none", block="rk2"),
     )
     layout = choose_layout(config)
-    assert "fastest of" in layout.tiling.why or layout.tiling.why == "the only choice"
+    assert "best of" in layout.tiling.why or layout.tiling.why == "the only choice"
     run, arguments = measure._program(config, layout)
     after = run(*arguments, 3)
     before = arguments[-1]

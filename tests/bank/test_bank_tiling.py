@@ -66,7 +66,7 @@ def test_tiles_change_no_number(tiny, arms, examples):
         "target": TargetConfig((1.0, 0.5)),
         "student": StudentConfig(depths=2, head="learned"),
         "replicates": 2,
-        "steps": 8,
+        "steps": 200,
     }
     runs = []
     for told in ({}, {"arms_at_a_time": arms, "examples_at_a_time": examples}):

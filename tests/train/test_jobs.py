@@ -248,7 +248,7 @@ def test_an_interrupted_run_says_how_it_goes_on(train, record, tmp_path, monkeyp
 
 
 def test_an_optimizer_that_cannot_work_is_refused_before_anything_is_compiled(train, monkeypatch):
-    monkeypatch.setattr("toydepth.bank.bank._make_teachers", lambda *_: pytest.fail("something was compiled"))
+    monkeypatch.setattr("toydepth.bank.bank._draw_teachers", lambda *_: pytest.fail("something was compiled"))
     for name, options in (("lbfgs", []), ("adam", ["+optimizer.options.b1=null"]), ("scale_by_rprop", [])):
         code, _, err = train(f"optimizer.name={name}", *options)
         assert code == 2 and err.count("\n") == 1 and err.startswith("toydepth train: optimizer"), err

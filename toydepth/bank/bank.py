@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from toydepth.bank.arms import Arm, make_arms
-from toydepth.bank.compiler import compiler_options
+from toydepth.bank.compiler import compiler_options, options_to_run_once
 from toydepth.bank.devices import Layout
 from toydepth.bank.optimise import make_optimizer
 from toydepth.bank.step import Problem, evaluate_batch, train_step
@@ -166,7 +166,8 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     # First of all, as it may refuse: nothing has been compiled yet.
     optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
     streams = make_streams(config.seed, config.teacher_seed)
-    teachers, heads = _make_teachers(config, streams.teacher)
+    options = options_to_run_once(layout.platform)
+    teachers, heads = jax.jit(partial(_draw_teachers, config), compiler_options=options)(streams.teacher)
     problem = _make_problem(config, streams, optimizers, layout.tiling)
     depths = _make_stacks(config, problem, layout, teachers, streams.student)
     test = jax.random.normal(streams.test, (config.eval.samples, config.width)).T
@@ -183,7 +184,7 @@ def bank_shapes(config: TrainConfig, layout: Layout) -> tuple[Problem, Params, A
     streams = make_streams(config.seed, config.teacher_seed)
     optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
     problem = _make_problem(config, streams, optimizers, layout.tiling)
-    teachers, heads = jax.eval_shape(partial(_make_teachers, config), streams.teacher)
+    teachers, heads = jax.eval_shape(partial(_draw_teachers, config), streams.teacher)
     stacks = jax.eval_shape(partial(_draw_stacks, config, problem), teachers, streams.student)
     return problem, teachers, heads, {depth: stack["params"] for depth, stack in stacks.items()}
 
@@ -209,7 +210,7 @@ def _by_replicate(config: TrainConfig, stream: jax.Array) -> jax.Array:
     return jax.vmap(lambda replicate: jax.random.fold_in(stream, replicate))(jnp.arange(config.replicates))
 
 
-def _make_teachers(config: TrainConfig, stream: jax.Array) -> tuple[Params, jax.Array | None]:
+def _draw_teachers(config: TrainConfig, stream: jax.Array) -> tuple[Params, jax.Array | None]:
     def make(key: jax.Array):
         head_key, body_key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         if config.loss.name == "mse":
@@ -217,7 +218,7 @@ def _make_teachers(config: TrainConfig, stream: jax.Array) -> tuple[Params, jax.
         head = make_head(config.teacher.head_init, width=config.width, vocabulary=config.vocabulary, key=head_key)
         return parameters(_teacher(config, body_key)), head
 
-    return jax.jit(lambda stream: jax.vmap(make)(_by_replicate(config, stream)))(stream)
+    return jax.vmap(make)(_by_replicate(config, stream))
 
 
 def _make_stacks(
@@ -230,7 +231,8 @@ def _make_stacks(
     draw = partial(_draw_stacks, config, problem)
     specs = _specs(jax.eval_shape(draw, teachers, stream), Layout.ARMS)
     shardings = jax.tree.map(lambda spec: NamedSharding(layout.mesh, spec), specs)
-    return jax.jit(draw, out_shardings=shardings)(teachers, stream)
+    options = options_to_run_once(layout.platform)
+    return jax.jit(draw, out_shardings=shardings, compiler_options=options)(teachers, stream)
 
 
 def _draw_stacks(config: TrainConfig, problem: Problem, teachers: Params, stream: jax.Array) -> dict[str, State]:

@@ -25,10 +25,12 @@ from toydepth.bank.remember import key_of, read_known, write_known
 from toydepth.bank.step import losses_and_gradients
 from toydepth.bank.tiling import Tiling, even_group, largest_part
 from toydepth.config import OptimizerConfig, TrainConfig
+from toydepth.errors import InputError
 
 WORTH_FLOPS = 2e12
 """A training of fewer operations, some ten seconds on a desktop, is not worth the seconds of a measurement."""
 
+_CHOSEN = ("count", "arms_at_a_time", "examples_at_a_time")
 _LAYERS = 4
 _SECONDS = 0.01
 _ROUNDS = 8
@@ -60,7 +62,7 @@ def choose_layout(
     if layout.platform != "cpu" or not config.device.measure or _nothing_open(config):
         return layout
     key, known = key_of(config, layout), read_known()
-    if key in known and (again := _as_told(config, known[key], known[key]["why"])):
+    if key in known and (again := _as_told(config, known[key], known[key]["why_so_many"])):
         return again
     if step_flops(config) * config.steps < WORTH_FLOPS:
         return layout
@@ -68,23 +70,23 @@ def choose_layout(
         make_optimizer(config, depth)
     on_measure()
     best = _fastest(config, layout)
-    described = {name: best.describe()[name] for name in ("count", "arms_at_a_time", "examples_at_a_time")}
-    write_known(known | {key: described | {"why": best.tiling.why}})
+    write_known(known | {key: {name: best.describe()[name] for name in (*_CHOSEN, "why_so_many")}})
     return best
 
 
 def _nothing_open(config: TrainConfig) -> bool:
-    device = config.device
-    return None not in (device.count, device.arms_at_a_time, device.examples_at_a_time)
+    return all(getattr(config.device, name) is not None for name in _CHOSEN)
 
 
 def _as_told(config: TrainConfig, told: dict[str, Any], why: str) -> Layout | None:
     """The layout with count, arms and examples of an earlier description; None where they do not fit any more."""
-    names = ("count", "arms_at_a_time", "examples_at_a_time")
-    device = config.device
-    if any(getattr(device, name) not in (None, told.get(name)) for name in names) or told["count"] > jax.device_count():
+    wanted = {name: told.get(name) for name in _CHOSEN}
+    if any(getattr(config.device, name) not in (None, value) for name, value in wanted.items()):
         return None
-    layout = prepare_devices(_with_device(config, **{name: told[name] for name in names}))
+    try:
+        layout = prepare_devices(_with_device(config, **wanted))
+    except InputError:
+        return None
     return dataclasses.replace(layout, tiling=dataclasses.replace(layout.tiling, why=why))
 
 
@@ -134,7 +136,7 @@ class _Race:
         if not ratios:
             return "the only choice"
         times = f"{min(ratios):.2f} to {max(ratios):.2f} times as long"
-        return f"fastest of {len(ratios) + 1} measured, the others took {times}"
+        return f"best of {len(ratios) + 1} measured, the others took {times}"
 
     @staticmethod
     def _place(layout: Layout) -> tuple[int, int, int]:
@@ -146,7 +148,7 @@ def _fewer(config: TrainConfig, count: int) -> int:
     for fewer in range(count // 2, 1, -1):
         try:
             prepare_devices(_with_device(config, count=fewer))
-        except ValueError:
+        except InputError:
             continue
         return fewer
     return 1
