@@ -45,7 +45,7 @@ def curves(replicates, count, init, **changes):
 
 # Four first: the number of CPU devices of a process is set once.
 both = ("zero", "euler")
-jobs = ((2, 4, "zero"), (2, 4, both), (1, 4, both), (1, 2, "zero"), (2, 1, both))
+jobs = ((2, 4, "zero"), (2, 4, both), (1, 4, both), (1, 2, "zero"), (3, 2, both), (3, 1, both))
 adam = [(r, i, *curves(r, c, i)) for r, c, i in jobs]
 print(json.dumps({"adam": adam, "muon": [curves(1, count, "zero", **muon) for count in (4, 1)]}))
 """
@@ -65,7 +65,7 @@ def runs():
 def test_two_and_four_devices_agree_with_one(runs):
     runs = runs["adam"]
     found = [(device["replica"], device["arm"], device["batch"]) for _, _, device, _ in runs]
-    assert found == [(2, 1, 2), (2, 2, 1), (1, 2, 2), (1, 1, 2), (1, 1, 1)]
+    assert found == [(2, 1, 2), (2, 2, 1), (1, 2, 2), (1, 1, 2), (1, 2, 1), (1, 1, 1)]
     one = runs[-1][3]
     for replicates, init, _, curves in runs:
         # The last job has every arm, replicate by replicate and in each zero before euler.

@@ -67,6 +67,7 @@ def test_tiles_change_no_number(tiny, arms, examples):
         "student": StudentConfig(depths=2, head="learned"),
         "replicates": 2,
         "steps": 200,
+        "learning_rate": 1e-3,
     }
     runs = []
     for told in ({}, {"arms_at_a_time": arms, "examples_at_a_time": examples}):
@@ -74,4 +75,5 @@ def test_tiles_change_no_number(tiny, arms, examples):
         runs.append(train(make_bank(config, prepare_devices(config))).story.series)
     whole, cut = runs
     for name in ("test_loss", "train_loss"):
-        np.testing.assert_allclose(cut[name][1:], whole[name][1:], rtol=1e-5)
+        # A kl of float32 is noise below 1e-7 an example (docs/notation.md, "Noise floor"), whose signs cancel in part.
+        np.testing.assert_allclose(cut[name][1:], whole[name][1:], rtol=1e-5, atol=2e-8)

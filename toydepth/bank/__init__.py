@@ -5,6 +5,7 @@
     tiling       how much is worked on at a time, by rule
     devices      which devices, and how replicates and batch lie on them
     measure      devices and tiling by a short measurement; remember keeps it
+    share        what one device has of arms, teachers and batch
     compiler     options of XLA
     flops        operations that a step needs
     losses       kl and mse, per example

@@ -121,7 +121,8 @@ class Bank:
 
     def _compile(self):
         mesh, problem, batch = self.layout.mesh, self.problem, self.config.batch_size
-        shards, spread_arms = self.layout.batch, self.layout.arm > 1
+        share = self.layout.share(self.config)
+        shards = share.batches
         tile = min(self.config.eval.samples // shards, batch)
         while (self.config.eval.samples // shards) % tile:
             tile -= 1
@@ -134,13 +135,13 @@ class Bank:
                 x = jax.random.normal(jax.random.fold_in(problem.data_key, step), (batch, problem.width)).T
                 part = jax.lax.axis_index("batch") * (batch // shards)
                 x = jax.lax.dynamic_slice_in_dim(x, part, batch // shards, axis=1)
-                return train_step(problem, teachers, heads, state, x, shards, spread_arms)
+                return train_step(problem, teachers, heads, state, x, share)
 
             return jax.lax.fori_loop(state["step"], stop, body, state)
 
         def evaluate(teachers: Params, heads: Any, weights: Any, inputs: jax.Array) -> Any:
             tiles = inputs.reshape(inputs.shape[0], -1, tile).transpose(1, 0, 2)
-            losses = jax.lax.map(lambda x: evaluate_batch(problem, teachers, heads, weights, x, spread_arms), tiles)
+            losses = jax.lax.map(lambda x: evaluate_batch(problem, teachers, heads, weights, x, share), tiles)
             return jax.tree.map(lambda a: jnp.moveaxis(a, 0, -2).reshape(*a.shape[1:-1], -1), losses)
 
         fixed = (_specs(self.teachers, "replica"), _specs(self.heads, "replica"))
@@ -287,7 +288,6 @@ def _make_problem(
 
     return Problem(
         width=config.width,
-        num_inits=len(config.student.init),
         tiling=tiling,
         loss=config.loss.name,
         learned_head=config.student.head == "learned",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import jax
 from jax.sharding import Mesh
 
-from toydepth.bank.flops import sets_of_students
+from toydepth.bank.share import Share
 from toydepth.bank.tiling import Tiling, tiling_by_rule
 from toydepth.config import TrainConfig
 from toydepth.errors import InputError
@@ -37,9 +37,9 @@ class Layout:
         """How many devices are used."""
         return self.replica * self.arm * self.batch
 
-    def arms_of(self, config: TrainConfig) -> int:
-        """How many arms of a depth one device has."""
-        return sets_of_students(config) // (self.replica * self.arm)
+    def share(self, config: TrainConfig) -> Share:
+        """What one device has to do."""
+        return _share(config, self.replica, self.arm, self.batch)
 
     @property
     def platform(self) -> str:
@@ -93,8 +93,14 @@ def prepare_devices(config: TrainConfig) -> Layout:
             raise InputError(misfit)
     shape = _split(config, count)
     mesh = jax.make_mesh(shape, ("replica", "arm", "batch"), devices=devices[:count])
-    arms = sets_of_students(config) // (shape[0] * shape[1])
-    return Layout(mesh, *shape, tiling_by_rule(config, devices[0].platform, arms, config.batch_size // shape[2]))
+    share = _share(config, *shape)
+    tiling = tiling_by_rule(config, devices[0].platform, share.arms, config.batch_size // share.batches)
+    return Layout(mesh, *shape, tiling)
+
+
+def _share(config: TrainConfig, replica: int, arm: int, batch: int) -> Share:
+    temperatures, inits = len(config.target.temperatures), len(config.student.init)
+    return Share(config.replicates // replica, temperatures, inits, parts=arm, batches=batch)
 
 
 def _split(config: TrainConfig, count: int) -> tuple[int, int, int]:

@@ -157,7 +157,7 @@ def _fewer(config: TrainConfig, count: int) -> int:
 def _neighbours(config: TrainConfig, layout: Layout) -> list[Layout]:
     """The same with half or twice as many arms or examples at a time, where the config leaves that open."""
     tiling = layout.tiling
-    arms, examples = layout.arms_of(config), config.batch_size // layout.batch
+    arms, examples = layout.share(config).arms, config.batch_size // layout.batch
     found: list[Tiling] = []
     if config.device.arms_at_a_time is None:
         for wanted in (2 * tiling.arms, tiling.arms // 2):
@@ -191,6 +191,7 @@ def _program(config: TrainConfig, layout: Layout) -> tuple[Callable[..., Any], t
         optimizer=OptimizerConfig("sgd"),
     )
     problem, teachers, heads, students = bank_shapes(small, layout)
+    share = layout.share(config)
     inputs = jax.ShapeDtypeStruct((config.width, config.batch_size), jnp.float32)
     shapes = (teachers, heads, inputs, students)
     specs = (P("replica"), P("replica"), P(None, "batch"), P(Layout.ARMS))
@@ -202,7 +203,7 @@ def _program(config: TrainConfig, layout: Layout) -> tuple[Callable[..., Any], t
 
     def run(teachers: Any, heads: Any, x: jax.Array, weights: Any, repetitions: jax.Array) -> Any:
         def body(_: jax.Array, weights: Any) -> Any:
-            found = losses_and_gradients(problem, teachers, heads, weights, x, layout.batch, layout.arm > 1)
+            found = losses_and_gradients(problem, teachers, heads, weights, x, share)
             gradients = {depth: gradient for depth, (_, gradient) in found.items()}
             return jax.tree.map(lambda weight, gradient: weight - 1e-9 * gradient, weights, gradients)
 

@@ -17,6 +17,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from toydepth.bank.losses import log_probabilities, per_example_kl, per_example_mse
+from toydepth.bank.share import Share
 from toydepth.bank.tiling import Tiling
 from toydepth.net import Functional, Params
 
@@ -26,7 +27,6 @@ class Problem:
     """What is the same for every update: the networks, the loss, the optimisers of each depth, the decays."""
 
     width: int
-    num_inits: int
     tiling: Tiling
     loss: str
     learned_head: bool
@@ -62,17 +62,16 @@ def train_step(
     heads: Any,
     state: dict[str, Any],
     x: jax.Array,
-    shards: int,
-    spread_arms: bool,
+    share: Share,
 ) -> dict[str, Any]:
-    """Returns the state after one update of every arm on the inputs x (width, batch / shards).
+    """Returns the state after one update of every arm on the inputs x (width, batch / share.batches).
 
-    Runs on every device of the mesh, on its own replicates; where spread_arms, on a part of the arms of each.
+    Runs on every device of the mesh, on its share of the arms.
 
     An arm whose loss or gradient is not finite keeps its weights from then on; the others do not notice.
     """
     weights = {depth: stack["params"] for depth, stack in state["depths"].items()}
-    gradients = losses_and_gradients(problem, teachers, heads, weights, x, shards, spread_arms)
+    gradients = losses_and_gradients(problem, teachers, heads, weights, x, share)
     depths = {
         depth: _update(
             problem.optimizers[depth], problem.decays, stack, gradients[depth][0], gradients[depth][1], state["step"]
@@ -83,12 +82,13 @@ def train_step(
 
 
 def losses_and_gradients(
-    problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array, shards: int, spread_arms: bool
+    problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array, share: Share
 ) -> dict[str, tuple[jax.Array, Params]]:
     """Returns the mean loss of every arm, and its gradient, over the batch of all devices: {depth: (loss, gradient)}.
 
-    The inputs x are (width, batch / shards).
+    The inputs x are (width, batch / share.batches).
     """
+    teachers, heads = share.of_teachers((teachers, heads))
     targets = _targets(problem, teachers, heads, x)
     found = {}
     for depth, params in weights.items():
@@ -100,8 +100,8 @@ def losses_and_gradients(
             of_tile = lambda x, target: jax.value_and_grad(mean_loss)(params, head, temperature, x, target)  # noqa: E731
             return _mean_over_tiles(of_tile, x.shape[-1] // problem.tiling.examples, x, target)
 
-        found[depth] = _over_arms(of_arm, problem, params, heads, targets, spread_arms)
-    if shards > 1:
+        found[depth] = _over_arms(of_arm, problem, share, params, heads, targets)
+    if share.batches > 1:
         # One message for everything: what costs is the number of meetings of the devices, not the bytes.
         flat, restore = ravel_pytree(found)
         found = restore(jax.lax.pmean(flat, "batch"))
@@ -122,10 +122,9 @@ def _mean_over_tiles(function: Callable[..., Any], tiles: int, *arrays: jax.Arra
     return jax.tree.map(lambda a: a / tiles, total)
 
 
-def evaluate_batch(
-    problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array, spread_arms: bool
-) -> Any:
+def evaluate_batch(problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array, share: Share) -> Any:
     """Returns per-example losses on x (width, batch) for weights {depth: {name: params}}, (..., batch) each."""
+    teachers, heads = share.of_teachers((teachers, heads))
     targets = _targets(problem, teachers, heads, x)
     result = {}
     for depth, sets in weights.items():
@@ -134,35 +133,23 @@ def evaluate_batch(
             return problem.losses(depth, params, head, target, temperature, x)
 
         result[depth] = {
-            name: _over_arms(losses, problem, params, heads, targets, spread_arms) for name, params in sets.items()
+            name: _over_arms(losses, problem, share, params, heads, targets) for name, params in sets.items()
         }
     return result
 
 
 def _targets(problem: Problem, teachers: Params, heads: Any, x: jax.Array) -> jax.Array:
-    """Every replicate's targets, (replicates, temperatures, ..., batch)."""
+    """Every teacher's targets, (teachers, temperatures, ..., batch)."""
     return jax.vmap(lambda teacher, head: problem.targets(teacher, head, x))(teachers, heads)
 
 
 def _over_arms(
-    function: Callable[..., Any], problem: Problem, params: Params, heads: Any, targets: jax.Array, spread_arms: bool
+    function: Callable[..., Any], problem: Problem, share: Share, params: Params, heads: Any, targets: jax.Array
 ) -> Any:
     """Calls function(params, head, target, temperature) of every arm of a depth; results have the axis of the arms."""
-    replicates, temperatures = targets.shape[:2]
-    arms = jax.tree.leaves(params)[0].shape[0]
-
-    def spread(array: jax.Array) -> jax.Array:
-        """Repeats (replicates, temperatures, ...), either of which may be 1, for every arm of this device."""
-        rest = array.shape[2:]
-        wanted = jnp.broadcast_to(array[:, :, None], (replicates, temperatures, problem.num_inits, *rest))
-        wanted = wanted.reshape(replicates * temperatures * problem.num_inits, *rest)
-        if not spread_arms:
-            return wanted
-        return jax.lax.dynamic_slice_in_dim(wanted, jax.lax.axis_index("arm") * arms, arms)
-
-    heads = None if heads is None else spread(heads[:, None])
-    inputs = (params, heads, spread(targets), spread(problem.student_temperatures[None, :]))
-    if arms <= problem.tiling.arms:
+    heads = None if heads is None else share.of_arms(heads[:, None])
+    inputs = (params, heads, share.of_arms(targets), share.of_arms(problem.student_temperatures[None, :]))
+    if share.arms <= problem.tiling.arms:
         return jax.vmap(function)(*inputs)
     return jax.lax.map(lambda arm: function(*arm), inputs, batch_size=problem.tiling.arms)
 
