@@ -27,8 +27,8 @@ from toydepth.bank.tiling import Tiling, even_group, largest_part
 from toydepth.config import OptimizerConfig, TrainConfig
 from toydepth.errors import InputError
 
-WORTH_FLOPS = 2e12
-"""A training of fewer operations, some ten seconds on a desktop, is not worth the seconds of a measurement."""
+WORTH_FLOPS = 1e13
+"""A training of fewer operations, a minute or so on a desktop, is not worth the seconds of a measurement."""
 
 _CHOSEN = ("count", "arms_at_a_time", "examples_at_a_time")
 _LAYERS = 4
