@@ -23,7 +23,7 @@ from toydepth.bank.flops import step_flops
 from toydepth.bank.optimise import make_optimizer
 from toydepth.bank.remember import key_of, read_known, write_known
 from toydepth.bank.step import losses_and_gradients
-from toydepth.bank.tiling import Tiling, even_group, largest_part
+from toydepth.bank.tiling import Tiling, largest_part
 from toydepth.config import OptimizerConfig, TrainConfig
 from toydepth.errors import InputError
 
@@ -155,13 +155,17 @@ def _fewer(config: TrainConfig, count: int) -> int:
 
 
 def _neighbours(config: TrainConfig, layout: Layout) -> list[Layout]:
-    """The same with half or twice as many arms or examples at a time, where the config leaves that open."""
+    """The same with half or twice as many arms or examples at a time, where the config leaves that open.
+
+    Numbers of arms that divide all: what is left over would be a program of its own.
+    """
     tiling = layout.tiling
     arms, examples = layout.share(config).arms, config.batch_size // layout.batch
     found: list[Tiling] = []
     if config.device.arms_at_a_time is None:
-        for wanted in (2 * tiling.arms, tiling.arms // 2):
-            found.append(dataclasses.replace(tiling, arms=even_group(arms, max(wanted, 1))))
+        more = next((n for n in range(2 * tiling.arms, arms) if arms % n == 0), arms)
+        for wanted in (more, largest_part(arms, max(tiling.arms // 2, 1))):
+            found.append(dataclasses.replace(tiling, arms=wanted))
     if config.device.examples_at_a_time is None:
         for wanted in (tiling.examples // 2, 2 * tiling.examples):
             found.append(dataclasses.replace(tiling, examples=largest_part(examples, max(wanted, 1))))
