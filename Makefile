@@ -21,7 +21,7 @@ help: ## print this list
 	@echo "  PYTHON=$(PYTHON)  the Python to set up with, 3.11 or newer;  VENV=$(VENV)  where to"
 	@echo "  ARGS=\"-k fit -x\"  more for pytest;  WORKERS=$(WORKERS)  its processes"
 
-demo: $(VENV)/.base ## set up, train tied and independent at laptop scale, draw and fit (at most 8 minutes on 2 cores)
+demo: $(VENV)/.base ## set up, train tied and independent at laptop scale, draw and fit (2 to 3 minutes on 2 cores)
 	$(BIN)/toydepth train +experiment=tied tracker=none hydra.run.dir=runs/demo/tied
 	$(BIN)/toydepth train +experiment=independent tracker=none hydra.run.dir=runs/demo/independent
 	$(BIN)/toydepth figures runs/demo --folder runs/demo/figures
