@@ -54,11 +54,15 @@ def profile_step(case: str) -> tuple[float, dict[str, float]]:
     state = jax.block_until_ready(bank.advance(state, 2 + steps))
     seconds = (time.perf_counter() - begun) / steps
     found: dict[str, float] = defaultdict(float)
+    # Operations only: calls of Python are many, slow to trace, and not asked for.
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
     with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
+        with jax.profiler.trace(folder, profiler_options=options):
             jax.block_until_ready(bank.advance(state, 2 + 2 * steps))
         data = jax.profiler.ProfileData.from_file(str(next(Path(folder).rglob("*.xplane.pb"))))
-    for event in (e for plane in data.planes for line in plane.lines for e in line.events):
+    lines = (line for plane in data.planes for line in plane.lines if line.name != "python")
+    for event in (event for line in lines for event in line.events):
         if "hlo_op" in dict(event.stats) and (kind := kind_of(event.name)):
             found[kind] += event.duration_ns * 1e-9 / steps / layout.count
     return seconds, dict(found)

@@ -40,7 +40,10 @@ def plain_branch(x: jax.Array, w1: jax.Array, b1: jax.Array, w2: jax.Array) -> j
 def branch(
     x: jax.Array, w1: jax.Array, b1: jax.Array, w2: jax.Array, w1_flipped: jax.Array, w2_flipped: jax.Array
 ) -> jax.Array:
-    """Returns `plain_branch`, given W1 and W2 transposed as well; gradients reach w1, b1, w2, never the transposes.
+    """Returns `plain_branch`, given W1 and W2 transposed as well.
+
+    Gradients reach b1, w2 and, by way of w1_flipped, W1: the product that gives it runs faster in that orientation. So
+    w1_flipped must be the transpose of w1 where it is differentiated, not a constant; w1 and w2_flipped get none.
 
     Example:
         >>> x, w1, b1, w2 = jnp.ones((2, 3)), jnp.ones((2, 8)), jnp.ones(8), jnp.ones((8, 2))
