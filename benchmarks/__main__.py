@@ -35,6 +35,12 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=kinds, choices=kinds, help="kinds of row")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds must be 1 or more")
+    try:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--output must be in a folder that can be made, got {options.output} ({error.strerror})")
     console = Console()
     kinds = [kind for kind in STEPS if kind in options.only]
     if "torch" in kinds and importlib.util.find_spec("torch") is None:
@@ -58,7 +64,6 @@ def main() -> int:
         for init, fit in row.get("alpha", {}).items():
             interval = f"[{fit['low']:.2f}, {fit['high']:.2f}]"
             console.print(f"{row['name']}: {init} start, alpha {fit['alpha']:.2f} {interval}", highlight=False)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     about = {"time": utc_now(), "versions": find_versions(), "git": find_git()}
     options.output.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
     console.print(f"written: {options.output}", highlight=False, soft_wrap=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-# TFLOP/s a chip: float32 without tensor cores on GPUs, which is what device.precision=highest runs there; bfloat16 on
-# TPUs, whose units have nothing else (a float32 product is six of those). From the makers' data sheets; the longest
-# name that a device's name contains counts.
+# TFLOP/s a device of jax (a chip; of TPU v2 and v3, half of one): float32 without tensor cores on GPUs, which is what
+# device.precision=highest runs there; bfloat16 on TPUs, whose units have nothing else (a float32 product is six of
+# those). From the makers' data sheets; the longest name that a device's name contains counts.
 _TERAFLOPS = {
     "V100": 15.7,
     "A100": 19.5,
@@ -18,10 +18,11 @@ _TERAFLOPS = {
     "H200": 67.0,
     "RTX 3090": 35.6,
     "RTX 4090": 82.6,
-    "TPU v2": 45.0,
-    "TPU v3": 123.0,
+    "TPU v2": 22.5,
+    "TPU v3": 61.5,
     "TPU v4": 275.0,
     "TPU v5 lite": 197.0,
+    "TPU v5": 459.0,
     "TPU v5p": 459.0,
     "TPU v6 lite": 918.0,
 }

@@ -92,10 +92,10 @@ def test_every_operation_has_a_kind():
     assert {name: kind_of(name) for name in names} == names
 
 
-# In a process of its own: the profiler watches all that its process does, and an abort would take the other tests along.
+# In a process of its own: the profiler watches all that a process does, and an abort would take other tests along.
 PROFILE = """
 import json
-from benchmarks.cases import CASES
+from benchmarks.cases import CASES, Case
 from benchmarks.operations import profile_step
 
 overrides = (*CASES["laptop"].overrides, "student.depths=2", "replicates=1")

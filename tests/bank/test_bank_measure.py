@@ -8,7 +8,7 @@ import pytest
 
 from toydepth.bank import choose_layout, measure, prepare_devices
 from toydepth.bank.remember import key_of, read_known
-from toydepth.config import DeviceConfig, LossConfig, StudentConfig, TargetConfig, TrainConfig
+from toydepth.config import DeviceConfig, LossConfig, OptimizerConfig, StudentConfig, TargetConfig, TrainConfig
 from toydepth.errors import InputError
 
 
@@ -63,6 +63,9 @@ def test_half_the_devices_where_they_are_faster(worth_it, times, monkeypatch):
     assert choose_layout(config).count == 4
 
 
+WHOLE = {"platform": "cpu", "count": 1, "arms_at_a_time": 16, "examples_at_a_time": 32, "why_so_many": "measured"}
+
+
 class FakeMesh:
     def __init__(self, devices):
         import numpy as np
@@ -85,7 +88,7 @@ def test_it_is_measured_once(worth_it, times):
 @pytest.mark.parametrize(
     "entry", [None, 3, {}, {"count": 1}, {"count": 1, "arms_at_a_time": 0, "examples_at_a_time": 1, "why_so_many": ""}]
 )
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{broken", "ours"])
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{broken", "[" * 200000, "ours"])
 def test_a_file_that_is_not_ours_is_measured_over(worth_it, times, text, entry):
     worth_it.parent.mkdir()
     key = key_of(SIXTEEN, prepare_devices(SIXTEEN))
@@ -123,7 +126,7 @@ def test_when_nothing_is_measured(worth_it, times, monkeypatch):
 
 def test_an_interrupted_run_goes_on_as_it_was(worth_it, times):
     timed = times(4, 256)
-    before = {"platform": "cpu", "count": 1, "arms_at_a_time": 16, "examples_at_a_time": 32}
+    before = WHOLE
     found = choose_layout(SIXTEEN, before)
     assert (found.tiling.arms, found.tiling.examples) == (16, 32) and not timed
     assert found.tiling.why == "as before the interruption"
@@ -131,6 +134,41 @@ def test_an_interrupted_run_goes_on_as_it_was(worth_it, times):
     assert choose_layout(SIXTEEN, before | {"platform": "gpu"}).tiling.arms == 4
     told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, examples_at_a_time=64))
     assert choose_layout(told, before).tiling.examples == 64
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        {},
+        {"kind": "cpu"},
+        WHOLE | {"count": 2.0},
+        WHOLE | {"examples_at_a_time": 64.0},
+        {name: value for name, value in WHOLE.items() if name != "examples_at_a_time"},
+        WHOLE | {"count": 99},
+    ],
+)
+def test_a_record_that_does_not_say_is_measured_anew(worth_it, times, before):
+    timed = times(4, 256)
+    assert (choose_layout(SIXTEEN, before).tiling.arms == 4 and timed) or before.get("count") == 99
+
+
+def test_settings_that_are_cut_to_size_are_kept_too(worth_it, times):
+    timed = times(4, 256)
+    told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, examples_at_a_time=100))
+    first = choose_layout(told)
+    assert first.tiling.examples == 64 and timed
+    timed.clear()
+    assert choose_layout(told).tiling == first.tiling and not timed
+
+
+def test_a_batch_of_a_prime_number_is_taken_whole(worth_it, times):
+    times(16, 1021)
+    assert choose_layout(dataclasses.replace(SIXTEEN, batch_size=1021)).tiling.examples == 1021
+
+
+def test_a_rate_that_only_the_real_depths_can_have(worth_it, tiny):
+    config = tiny(learning_rate=1.5e-38, optimizer=OptimizerConfig(depth_power=0.0), student=StudentConfig(depths=2))
+    assert choose_layout(config).tiling.arms == 1
 
 
 def test_a_platform_that_is_not_there_is_refused_first(worth_it):

@@ -21,9 +21,9 @@ from toydepth.bank.compiler import compiler_options
 from toydepth.bank.devices import Layout, prepare_devices
 from toydepth.bank.flops import step_flops
 from toydepth.bank.optimise import make_optimizer
-from toydepth.bank.remember import key_of, read_known, write_known
+from toydepth.bank.remember import is_whole, key_of, read_known, write_known
 from toydepth.bank.step import losses_and_gradients
-from toydepth.bank.tiling import Tiling, largest_part
+from toydepth.bank.tiling import Tiling, largest_part, next_part
 from toydepth.config import OptimizerConfig, TrainConfig
 from toydepth.errors import InputError
 
@@ -56,7 +56,7 @@ def choose_layout(
         InputError: as `prepare_devices`; for an optimiser that cannot be built, before seconds are spent.
     """
     layout = prepare_devices(config)
-    same = before if before and before["platform"] == layout.platform else None
+    same = before if before and is_whole(before) and before.get("platform") == layout.platform else None
     if same and (again := _as_told(config, same, "as before the interruption")):
         return again
     if layout.platform != "cpu" or not config.device.measure or _nothing_open(config):
@@ -70,7 +70,7 @@ def choose_layout(
         make_optimizer(config, depth)
     on_measure()
     best = _fastest(config, layout)
-    write_known(known | {key: {name: best.describe()[name] for name in (*_CHOSEN, "why_so_many")}})
+    write_known(read_known() | {key: {name: best.describe()[name] for name in (*_CHOSEN, "why_so_many")}})
     return best
 
 
@@ -79,12 +79,10 @@ def _nothing_open(config: TrainConfig) -> bool:
 
 
 def _as_told(config: TrainConfig, told: dict[str, Any], why: str) -> Layout | None:
-    """The layout with count, arms and examples of an earlier description; None where they do not fit any more."""
-    wanted = {name: told.get(name) for name in _CHOSEN}
-    if any(getattr(config.device, name) not in (None, value) for name, value in wanted.items()):
-        return None
+    """The layout of an earlier choice, in what the config leaves open; None where it does not fit any more."""
+    still_open = {name: told[name] for name in _CHOSEN if getattr(config.device, name) is None}
     try:
-        layout = prepare_devices(_with_device(config, **wanted))
+        layout = prepare_devices(_with_device(config, **still_open))
     except InputError:
         return None
     return dataclasses.replace(layout, tiling=dataclasses.replace(layout.tiling, why=why))
@@ -163,12 +161,11 @@ def _neighbours(config: TrainConfig, layout: Layout) -> list[Layout]:
     arms, examples = layout.share(config).arms, config.batch_size // layout.batch
     found: list[Tiling] = []
     if config.device.arms_at_a_time is None:
-        more = next((n for n in range(2 * tiling.arms, arms) if arms % n == 0), arms)
-        for wanted in (more, largest_part(arms, max(tiling.arms // 2, 1))):
+        for wanted in (next_part(arms, 2 * tiling.arms), largest_part(arms, max(tiling.arms // 2, 1))):
             found.append(dataclasses.replace(tiling, arms=wanted))
     if config.device.examples_at_a_time is None:
-        for wanted in (tiling.examples // 2, 2 * tiling.examples):
-            found.append(dataclasses.replace(tiling, examples=largest_part(examples, max(wanted, 1))))
+        for wanted in (largest_part(examples, max(tiling.examples // 2, 1)), next_part(examples, 2 * tiling.examples)):
+            found.append(dataclasses.replace(tiling, examples=wanted))
     return [dataclasses.replace(layout, tiling=other) for other in dict.fromkeys(found) if other != tiling]
 
 
@@ -192,7 +189,8 @@ def _program(config: TrainConfig, layout: Layout) -> tuple[Callable[..., Any], t
         config,
         student=dataclasses.replace(config.student, depths=(_LAYERS,)),
         teacher=dataclasses.replace(config.teacher, depth=_LAYERS),
-        optimizer=OptimizerConfig("sgd"),
+        optimizer=OptimizerConfig("sgd", depth_power=0.0),
+        learning_rate=1e-3,
     )
     problem, teachers, heads, students = bank_shapes(small, layout)
     share = layout.share(config)

@@ -52,16 +52,17 @@ def read_known() -> dict[str, Any]:
     """Returns what was measured before; nothing where the file is missing, nor what in it is not ours."""
     try:
         known = json.loads(_file().read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return {key: value for key, value in known.items() if _is_whole(value)} if isinstance(known, dict) else {}
+    return {key: value for key, value in known.items() if is_whole(value)} if isinstance(known, dict) else {}
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
+    """Returns whether a choice of layout is all there: numbers of devices, arms and examples, and why."""
     if not isinstance(value, dict) or not isinstance(value.get("why_so_many"), str):
         return False
     numbers = [value.get(name) for name in ("count", "arms_at_a_time", "examples_at_a_time")]
-    return all(isinstance(number, int) and number >= 1 for number in numbers)
+    return all(type(number) is int and number >= 1 for number in numbers)
 
 
 def write_known(known: dict[str, Any]) -> None:

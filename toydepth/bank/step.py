@@ -149,9 +149,25 @@ def _over_arms(
     """Calls function(params, head, target, temperature) of every arm of a depth; results have the axis of the arms."""
     heads = None if heads is None else share.of_arms(heads[:, None])
     inputs = (params, heads, share.of_arms(targets), share.of_arms(problem.student_temperatures[None, :]))
-    if share.arms <= problem.tiling.arms:
-        return jax.vmap(function)(*inputs)
-    return jax.lax.map(lambda arm: function(*arm), inputs, batch_size=problem.tiling.arms)
+    return _in_groups(jax.vmap(function), share.arms, problem.tiling.arms, inputs)
+
+
+def _in_groups(function: Callable[..., Any], arms: int, most: int, inputs: Any) -> Any:
+    """Calls a function of stacks (arms, ...) with `most` arms at a time, and with what is left.
+
+    As jax.lax.map does with its batch_size, which fails on the empty weights of a student of depth 0.
+    """
+    if arms <= most:
+        return function(*inputs)
+    groups, left = divmod(arms, most)
+    whole = groups * most
+    cut = jax.tree.map(lambda a: a[:whole].reshape(groups, most, *a.shape[1:]), inputs)
+    found = jax.lax.map(lambda group: function(*group), cut)
+    found = jax.tree.map(lambda a: a.reshape(whole, *a.shape[2:]), found)
+    if left:
+        rest = function(*jax.tree.map(lambda a: a[whole:], inputs))
+        found = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), found, rest)
+    return found
 
 
 def _update(

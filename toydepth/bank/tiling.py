@@ -48,7 +48,7 @@ def tiling_by_rule(config: TrainConfig, platform: str, arms: int, examples: int)
     if told.arms_at_a_time is None:
         whole_arms = even_group(arms, max(most // whole_examples, 1))
     if told.examples_at_a_time is None:
-        whole_examples = largest_part(examples, max(most // whole_arms, 1))
+        whole_examples = nearest_part(examples, max(most // whole_arms, 1))
     each = 4 * config.width * whole_examples * 4
     why = f"{_mebibytes(each)} of hidden activations an arm, {_mebibytes(_cache_bytes())} of cache a core"
     return Tiling(whole_arms, whole_examples, why)
@@ -75,6 +75,27 @@ def largest_part(total: int, most: int) -> int:
         (512, 1)
     """
     return next(part for part in range(min(most, total), 0, -1) if total % part == 0)
+
+
+def nearest_part(total: int, wanted: int) -> int:
+    """Returns the divisor of `total` that is nearest to a wanted size, by ratio: 1 example at a time would be slow.
+
+    Example:
+        >>> nearest_part(1024, 700), nearest_part(1021, 512)
+        (512, 1021)
+    """
+    below, above = largest_part(total, wanted), next_part(total, wanted)
+    return below if wanted * wanted <= below * above else above
+
+
+def next_part(total: int, least: int) -> int:
+    """Returns the smallest divisor of `total` that is at least `least`; all of it where that is more.
+
+    Example:
+        >>> next_part(12, 5), next_part(12, 20)
+        (6, 12)
+    """
+    return next((part for part in range(least, total) if total % part == 0), total)
 
 
 def _mebibytes(size: int) -> str:

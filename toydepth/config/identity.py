@@ -21,6 +21,8 @@ def to_dict(config: TrainConfig) -> dict[str, Any]:
 def config_hash(config: TrainConfig) -> str:
     """Returns 12 hex digits that agree exactly when two configurations give the same numbers on one machine.
 
+    To the bit where the layout of the devices, which the record tells, is the same; it may have been measured.
+
     Example:
         >>> from toydepth.config import CheckpointConfig
         >>> config_hash(TrainConfig()) == config_hash(TrainConfig(checkpoint=CheckpointConfig(every_seconds=5)))
