@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from typing import Any
 
 import jax
 
+from benchmarks.bank_row import layout_told
 from benchmarks.cases import CASES
 from toydepth.bank import make_bank, prepare_devices
 
 
-def set_up(case: str) -> tuple[Callable[[], float], dict[str, str]]:
+def set_up(case: str) -> tuple[Callable[[], float], dict[str, Any]]:
     """Returns a repetition, which gives its seconds; `case` names the depths, as in '6' or '6-12-16-24-32-48'."""
     config = CASES["paper_mse_one"].config()
     depths = tuple(int(depth) for depth in case.split("-"))
@@ -26,4 +28,4 @@ def set_up(case: str) -> tuple[Callable[[], float], dict[str, str]]:
         jax.block_until_ready(bank.advance(bank.state, 0))  # no step: only the compilation
         return time.perf_counter() - begun
 
-    return repeat, {"device": f"{layout.count} x {layout.describe()['kind']}"}
+    return repeat, layout_told(layout)

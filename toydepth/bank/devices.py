@@ -83,7 +83,7 @@ def prepare_devices(config: TrainConfig) -> Layout:
         _split_cpu(device.count)
     devices = _find(None if device.platform == "auto" else device.platform)
     if device.count is None:
-        count = next(n for n in range(len(devices), 0, -1) if not _misfit(config, n))
+        count = largest_count(config, len(devices))
     elif device.count > len(devices):
         have = f"{len(devices)} {devices[0].platform} device{'s' * (len(devices) > 1)}"
         raise InputError(f"device.count must be at most {len(devices)}, got {device.count}. This process has {have}.")
@@ -96,6 +96,11 @@ def prepare_devices(config: TrainConfig) -> Layout:
     share = _share(config, *shape)
     tiling = tiling_by_rule(config, devices[0].platform, share.arms, config.batch_size // share.batches)
     return Layout(mesh, *shape, tiling)
+
+
+def largest_count(config: TrainConfig, most: int) -> int:
+    """Returns the largest number of devices, up to `most`, that divides the work; 1 always does."""
+    return next(n for n in range(most, 0, -1) if not _misfit(config, n))
 
 
 def _share(config: TrainConfig, replica: int, arm: int, batch: int) -> Share:

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from toydepth.bank.bank import bank_shapes
 from toydepth.bank.compiler import compiler_options
-from toydepth.bank.devices import Layout, prepare_devices
+from toydepth.bank.devices import Layout, largest_count, prepare_devices
 from toydepth.bank.flops import step_flops
 from toydepth.bank.optimise import make_optimizer
 from toydepth.bank.remember import is_whole, key_of, read_known, write_known
@@ -103,7 +103,7 @@ def _fastest(config: TrainConfig, layout: Layout) -> Layout:
                 best, better = other, True
                 break
     if config.device.count is None and layout.count > 1:
-        half = prepare_devices(_with_device(config, count=_fewer(config, layout.count)))
+        half = prepare_devices(_with_device(config, count=largest_count(config, layout.count // 2)))
         best = half if race.is_faster(half, best) else best
     return dataclasses.replace(best, tiling=dataclasses.replace(best.tiling, why=race.why(best)))
 
@@ -139,17 +139,6 @@ class _Race:
     @staticmethod
     def _place(layout: Layout) -> tuple[int, int, int]:
         return layout.count, layout.tiling.arms, layout.tiling.examples
-
-
-def _fewer(config: TrainConfig, count: int) -> int:
-    """The largest number of devices up to half as many that divides the work; 1 always does."""
-    for fewer in range(count // 2, 1, -1):
-        try:
-            prepare_devices(_with_device(config, count=fewer))
-        except InputError:
-            continue
-        return fewer
-    return 1
 
 
 def _neighbours(config: TrainConfig, layout: Layout) -> list[Layout]:
