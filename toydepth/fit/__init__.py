@@ -7,12 +7,16 @@
 numpy, scipy and pandas only: what a run leaves behind can be fitted where there is no jax.
 """
 
-from toydepth.fit.curves import fit_curves
-from toydepth.fit.depth import fit_depth_exponent
-from toydepth.fit.depth_fit import DepthFit
-from toydepth.fit.drift import Drift, fit_drift
-from toydepth.fit.points import LeftOut
-from toydepth.fit.table import DepthExponent, FitTable
+from toydepth.fit.depth import (
+    DepthExponent,
+    DepthFit,
+    Drift,
+    FitTable,
+    LeftOut,
+    fit_curves,
+    fit_depth_exponent,
+    fit_drift,
+)
 
 __all__ = [
     "DepthExponent",

@@ -11,7 +11,7 @@ import pandas as pd
 from toydepth.errors import InputError
 from toydepth.fit import DepthExponent, FitTable
 from toydepth.fit.checks import plain
-from toydepth.fit.grouping import GROUP_COLUMNS, LOSS_COLUMNS
+from toydepth.fit.depth.grouping import GROUP_COLUMNS, LOSS_COLUMNS
 from toydepth.report.style import Look, category, sequence
 from toydepth.report.words import name_groups
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toydepth.fit.checks import plain, refuse
-from toydepth.fit.depth_fit import DepthFit
-from toydepth.fit.drift import Drift
+from toydepth.fit.depth.depth_fit import DepthFit
+from toydepth.fit.depth.drift import Drift
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ import pandas as pd
 
 from toydepth.errors import InputError
 from toydepth.fit.checks import check_fit_options, number_name, plain, whole
-from toydepth.fit.depth import fit_depth_exponent
-from toydepth.fit.depth_fit import DepthFit
-from toydepth.fit.drift import Drift, fit_drift
-from toydepth.fit.grouping import Group, split_groups
-from toydepth.fit.points import MIN_DEPTHS
-from toydepth.fit.table import DepthExponent, FitTable
+from toydepth.fit.depth.depth_fit import DepthFit
+from toydepth.fit.depth.drift import Drift, fit_drift
+from toydepth.fit.depth.exponent import fit_depth_exponent
+from toydepth.fit.depth.grouping import Group, split_groups
+from toydepth.fit.depth.points import MIN_DEPTHS
+from toydepth.fit.depth.table import DepthExponent, FitTable
 
 
 def fit_curves(

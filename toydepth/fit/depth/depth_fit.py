@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from toydepth.fit.checks import number_name, plain, refuse
+from toydepth.fit.depth.points import LeftOut
 from toydepth.fit.intervals import Interval, mean_interval
-from toydepth.fit.points import LeftOut
 
 
 @dataclass(frozen=True, eq=False)

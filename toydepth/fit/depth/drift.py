@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toydepth.fit.checks import check_confidence, plain, refuse, whole
+from toydepth.fit.depth.loglog import fit_lines
 from toydepth.fit.intervals import mean_interval, t_interval
-from toydepth.fit.loglog import fit_lines
 
 _MIN_EVALUATIONS = 3
 

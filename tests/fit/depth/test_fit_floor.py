@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from toydepth.fit import fit_depth_exponent
-from toydepth.fit.floor import fit_floor
+from toydepth.fit.depth.floor import fit_floor
 
 DEPTHS = np.array([6.0, 12, 16, 24, 32, 48])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toydepth.fit.loglog import fit_lines
+from toydepth.fit.depth.loglog import fit_lines
 
 # Starts for L0, as fractions of the lowest loss; some above 1: with noise the best floor can lie above a loss.
 _STARTS = (0.0, 0.3, 0.6, 0.85, 0.97, 1.0, 1.05)
