@@ -57,6 +57,17 @@ def check_fit_options(
             raise refuse("window", "a pair with lowest <= highest", reprlib.repr(window), advice)
 
 
+def check_count(argument: str, value: object, least: int) -> int:
+    """Returns an integer of at least `least`; raises InputError otherwise.
+
+    >>> check_count("num_starts", 64, 2)
+    64
+    """
+    if not _is_count(value) or value < least:  # pyright: ignore[reportOperatorIssue]
+        raise refuse(argument, f"an integer, {least} or more", reprlib.repr(value), "Leave it out for the default.")
+    return int(value)  # pyright: ignore[reportArgumentType]
+
+
 def number_name(value: float) -> str:
     """Writes a depth or step as people do: 6 and not 6.0.
 

@@ -1,0 +1,135 @@
+"""Profile likelihood: how much worse the best fit gets as one parameter is held elsewhere, and where that is too much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from toydepth.fit.law.estimate import Estimate
+from toydepth.fit.law.solve import solve
+
+_FARTHEST = 40.0  # standard errors, at least, before a side is called open
+_FARTHEST_MOVE = 8.0  # in ln c, an exponent, ln L0: a factor 3000
+_ROUNDS = 14
+
+
+@dataclass(frozen=True)
+class Profile:
+    """low, high: where delta chi^2 crosses the threshold, in the parameter's space (ln c, alpha, ln L0).
+
+    None where it does not, on that side, within 40 standard errors: the profile is open. closest_low, closest_high:
+    the delta chi^2 that was reached there.
+    """
+
+    low: float | None
+    high: float | None
+    reached_low: float
+    reached_high: float
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one side, or both, never gets bad enough."""
+        return self.low is None or self.high is None
+
+
+def threshold(estimate: Estimate, confidence: float) -> float:
+    """Returns the delta chi^2 of an interval: the square of Student's t quantile with n - p degrees of freedom."""
+    return float(stdtrit(max(estimate.degrees, 1), 0.5 + confidence / 2)) ** 2
+
+
+def hold(estimate: Estimate, index: np.ndarray, at: np.ndarray, starts: np.ndarray | None = None):
+    """Minimises with natural parameter index[i] held at at[i], for all i at once.
+
+    Args:
+        estimate: the free minimum.
+        index: (fits,), of the natural parameters.
+        at: (fits,), values in their space.
+        starts: (fits, p) to begin from; default: along the ridge of the covariance.
+
+    Returns:
+        (theta (fits, p), delta chi^2 (fits,)).
+    """
+    matrix, shift = estimate.problem.model.to_natural()
+    rows = matrix[index]
+    whence = np.broadcast_to(estimate.theta, (len(index), estimate.theta.size)) if starts is None else starts
+    whence = estimate.problem.model.lift(whence)
+    # To the held value along the direction in which the objective grows least.
+    ridge = rows @ estimate.ridge
+    along = ridge / np.maximum(np.einsum("fp,fp->f", rows, ridge), 1e-300)[:, None]
+    missing = at - (np.einsum("fp,fp->f", rows, whence) + shift[index])
+    whence = whence + along * missing[:, None]
+    basis = np.linalg.svd(rows[:, None, :], full_matrices=True)[2][:, 1:, :]
+    found = solve(estimate.problem, whence, estimate.weights, np.swapaxes(basis, 1, 2), max_steps=150, tolerance=1e-7)
+    return found.theta, np.asarray(estimate.delta_chi2(found.value))
+
+
+def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
+    """Returns the profile of every natural parameter: both ends are sought by a bracketed secant, all at once.
+
+    The search is in the signed root of delta chi^2, which is nearly a line.
+    """
+    size = estimate.theta.size
+    goal = np.sqrt(threshold(estimate, confidence))
+    index = np.repeat(np.arange(size), 2)
+    sign = np.tile([-1.0, 1.0], size)
+    centre = estimate.natural[index]
+    error = np.sqrt(np.maximum(np.diag(estimate.covariance)[index], 0))
+    farthest = np.maximum(np.minimum(_FARTHEST * error, _FARTHEST_MOVE), 1e-9)
+    step = np.minimum(goal * error, farthest)
+    inside, inside_root = np.zeros(2 * size), np.zeros(2 * size)
+    outside, outside_root = np.full(2 * size, np.inf), np.full(2 * size, np.inf)
+    starts = np.broadcast_to(estimate.theta, (2 * size, size)).copy()
+    reached = np.zeros(2 * size)
+    answer = np.full(2 * size, np.nan)
+    live = np.arange(2 * size)
+    for _ in range(_ROUNDS):
+        if not live.size:
+            break
+        theta, chi2 = hold(estimate, index[live], centre[live] + sign[live] * step[live], starts[live])
+        root = np.sqrt(np.maximum(chi2, 0))
+        reached[live] = np.maximum(reached[live], chi2)
+        over = root >= goal
+        inside[live] = np.where(over, inside[live], step[live])
+        inside_root[live] = np.where(over, inside_root[live], root)
+        starts[live[~over]] = theta[~over]
+        outside[live] = np.where(over, step[live], outside[live])
+        outside_root[live] = np.where(over, root, outside_root[live])
+        close = np.abs(root - goal) < 1e-4 * goal
+        answer[live[close]] = step[live[close]]
+        open_side = ~over & (step[live] >= farthest[live] * (1 - 1e-9))
+        live = live[~close & ~open_side]
+        bracketed = np.isfinite(outside[live])
+        with np.errstate(invalid="ignore"):
+            slope = (goal - inside_root[live]) / (outside_root[live] - inside_root[live])
+            # Kept off the ends of the bracket, which a curved profile would make the secant hug.
+            between = inside[live] + (outside[live] - inside[live]) * np.clip(slope, 0.05, 0.95)
+        ahead = np.clip(
+            inside[live] * goal / np.maximum(inside_root[live], 0.1 * goal), 1.2 * inside[live], 4 * inside[live]
+        )
+        step[live] = np.where(bracketed, between, np.minimum(np.maximum(ahead, 1e-12), farthest[live]))
+    bracketed = np.isnan(answer) & np.isfinite(outside)
+    answer[bracketed] = ((inside + outside) / 2)[bracketed]
+    ends = np.where(np.isnan(answer), np.nan, centre + sign * answer)
+    pairs = zip(ends[0::2], ends[1::2], reached[0::2], reached[1::2], strict=True)
+    return [Profile(_or_none(a), _or_none(b), float(c), float(d)) for a, b, c, d in pairs]
+
+
+def profile_curve(estimate: Estimate, name: str, values: np.ndarray) -> np.ndarray:
+    """Returns delta chi^2 at values (k,) of a natural parameter, in its space: ln c, an exponent, ln L0."""
+    order = np.argsort(values)
+    index = np.full(len(values), estimate.problem.model.law.parameters.index(name))
+    theta, chi2 = hold(estimate, index, np.asarray(values, float))
+    # Neighbours as starts too: what is far from the minimum may lie in another valley.
+    for shifted in (np.roll(order, 1), np.roll(order, -1)):
+        other = np.empty_like(theta)
+        other[order] = theta[shifted]
+        again, better = hold(estimate, index, np.asarray(values, float), other)
+        theta = np.where((better < chi2)[:, None], again, theta)
+        chi2 = np.minimum(chi2, better)
+    return chi2
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
