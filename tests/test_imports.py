@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "export": {"bank", "net", "config", "runs", "errors"},
     "job": {"bank", "net", "config", "runs", "fit", "report", "errors"},
     "train": {"job", "config", "runs", "errors"},
-    "cli": {"train", "job", "export", "bank", "net", "config", "runs", "fit", "report", "errors"},
+    "bayes": {"fit", "errors"},
+    "cli": {"bayes", "train", "job", "export", "bank", "net", "config", "runs", "fit", "report", "errors"},
     "toydepth": {"config", "runs", "fit"},
 }
 

@@ -46,6 +46,16 @@ class Estimate:
         """Rows less parameters."""
         return self.num_rows - self.theta.size
 
+    @property
+    def num_independent(self) -> int:
+        """How many things were measured apart from each other: groups, where there are, else rows."""
+        return self.num_rows if self.groups is None else int(np.unique(self.groups).size)
+
+    @property
+    def interval_degrees(self) -> int:
+        """Degrees of freedom of Student's t in intervals: independent things less parameters, at least 1."""
+        return max(self.num_independent - self.theta.size, 1)
+
     @cached_property
     def residuals(self) -> np.ndarray:
         """Of what the objective is of, ln L or L, (n,)."""
@@ -86,10 +96,10 @@ class Estimate:
         E[psi^2] / E[rho'']^2 (J^T W J)^-1, for least squares s^2 (J^T W J)^-1; with groups the sandwich over clusters.
         A direction that no row sees has an infinite variance.
         """
+        if self.groups is None:
+            return self._rows_covariance
         jacobian, weights = self.jacobian, self.weights
         inverse = _invert(jacobian.T @ (weights[:, None] * jacobian))
-        if self.groups is None:
-            return self.noise / self._curvature * inverse
         psi, _ = self.problem.objective.derivatives(self.residuals, weights)
         count = int(self.groups.max()) + 1
         scores = np.zeros((count, self.theta.size))
@@ -99,8 +109,22 @@ class Estimate:
         return small * inverse @ (scores.T @ scores) @ inverse / self._curvature**2
 
     @cached_property
+    def _rows_covariance(self) -> np.ndarray:
+        inverse = _invert(self.jacobian.T @ (self.weights[:, None] * self.jacobian))
+        return self.noise / self._curvature * inverse
+
+    @cached_property
+    def inflation(self) -> np.ndarray:
+        """By what factor groups change the variance of each natural parameter, (p,); 1 without groups."""
+        if self.groups is None:
+            return np.ones(self.theta.size)
+        matrix, _ = self.problem.model.to_natural()
+        alone = np.diag(matrix @ self._rows_covariance @ matrix.T)
+        return np.maximum(np.diag(self.covariance), 1e-300) / np.maximum(alone, 1e-300)
+
+    @cached_property
     def ridge(self) -> np.ndarray:
-        """As the covariance of independent rows, (p, p), but with no variance above 4: in which way to move, and how far."""
+        """As the covariance of independent rows, (p, p), but with no variance above 4: whither to move, and how far."""
         jacobian = self.jacobian
         known = (self._curvature / max(self.noise, 1e-300)) * (jacobian.T @ (self.weights[:, None] * jacobian))
         return _invert(known + np.eye(len(known)) / 4)

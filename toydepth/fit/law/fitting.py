@@ -18,7 +18,7 @@ from toydepth.fit.law.model import make_model
 from toydepth.fit.law.objective import Objective
 from toydepth.fit.law.profile import Profile, profile_all
 from toydepth.fit.law.reading import read_table
-from toydepth.fit.law.resample import bootstrap
+from toydepth.fit.law.resample import bootstrap, percentile_intervals
 from toydepth.fit.law.rows import Rows, choose_rows
 from toydepth.fit.law.solve import Problem
 from toydepth.fit.law.terms import Law, make_law
@@ -53,8 +53,8 @@ def fit_law(
 
     Args:
         table: a file (csv, tsv, jsonl, parquet), a table, or rows chosen before.
-        law: a Law, or the name of one over the variables of `columns`: decomposed (free exponents), universal (1 for m and
-            ell, 1/3 for D or tau), chinchilla (N and D).
+        law: a Law, or the name of one over the variables of `columns`: decomposed (free exponents), universal (1 for m
+            and ell, 1/3 for D or tau), chinchilla (N and D).
         columns: symbol to column, e.g. {"m": "d_model", "ell": "n_layers", "D": "num_tokens"}; default: columns named
             as the symbols of a Law.
         loss: its column, of positive numbers.
@@ -95,7 +95,7 @@ def fit_law(
     elif fixed:
         law = law.with_exponents(fixed)
     columns = {name: (columns or {}).get(name, name) for name in law.variables}
-    offsets = {name: float(value) for name, value in (offsets or {}).items()}
+    offsets = dict(offsets or {})
     if isinstance(table, Rows):
         rows = table
     else:
@@ -113,6 +113,7 @@ def fit_law(
             duplicates=duplicates,
         )
     kind = objective if isinstance(objective, Objective) else Objective(objective)
+    offsets = {name: float(value) for name, value in offsets.items()}
     return fit_rows(rows, law, columns, offsets, kind, intervals, num_bootstrap, num_starts, confidence, seed)
 
 
@@ -142,7 +143,7 @@ def fit_rows(
     found = {method: _intervals(method, estimate, profiles, draws, confidence) for method in methods}
     return LawFit(
         law, dict(labels), dict(offsets), rows, estimate, reasons, headline, confidence, found, draws, seed,
-        tuple(_caveats(estimate, rows, headline)),
+        tuple(_caveats(estimate, rows)),
     )  # fmt: skip
 
 
@@ -184,13 +185,12 @@ def _intervals(
     if method == "covariance":
         errors = np.sqrt(np.maximum(np.diag(estimate.covariance), 0))
         pairs = zip(estimate.natural, errors, strict=True)
-        spans = [t_interval(float(x), float(e), estimate.degrees, confidence) for x, e in pairs]
+        spans = [t_interval(float(x), float(e), estimate.interval_degrees, confidence) for x, e in pairs]
     elif method == "profile":
         spans = [(p.low, p.high) for p in profiles or []]
     else:
         assert draws is not None
-        ends = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-        spans = [(float(low), float(high)) for low, high in ends.T]
+        spans = percentile_intervals(estimate, draws, confidence)
     return {name: _out_of_log(name, span) for name, span in zip(names, spans, strict=True)}
 
 
@@ -202,17 +202,13 @@ def _out_of_log(name: str, span: tuple[float | None, float | None] | None):
     return low, high
 
 
-def _caveats(estimate: Estimate, rows: Rows, headline: str) -> list[str]:
+def _caveats(estimate: Estimate, rows: Rows) -> list[str]:
     found = []
     if not estimate.converged:
-        found.append(
-            "the last steps of the search still changed the minimum: the numbers may be off in their last digits"
-        )
+        found.append("the search had not ended: the numbers may be off in their last digits")
     if estimate.share_agreeing < 0.1:
         share = 100 * estimate.share_agreeing
-        found.append(
-            f"only {share:.0f} % of the starts reached this minimum: give more, to see whether there is a lower one"
-        )
+        found.append(f"only {share:.0f} % of the starts reached this minimum: with more, there may be a lower one")
     theta = estimate.problem.model.split(estimate.theta)[1]
     for term, alpha in zip(estimate.problem.model.law.terms, theta, strict=True):
         if alpha < 0:
@@ -223,6 +219,4 @@ def _caveats(estimate: Estimate, rows: Rows, headline: str) -> list[str]:
         count = len(rows.group_names)
         if count < 10:
             found.append(f"{count} groups only: resampling them gives intervals that are too narrow")
-        if headline == "profile":
-            found.append("profiles take rows as independent, groups or not")
     return found

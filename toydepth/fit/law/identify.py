@@ -25,8 +25,8 @@ def find_unidentified(
 ) -> dict[str, str]:
     """Returns {parameter: why} of those the rows do not determine.
 
-    In this order: a variable that is constant, or has two values where an exponent is free; two variables, or two terms, that
-    move together (correlation 0.99 or more); a term without which the fit is no worse; a profile that is open.
+    In this order: a variable that is constant, or has two values where an exponent is free; two variables, or two
+    terms, that move together (correlation 0.99 or more); a term without which the fit is no worse; an open profile.
 
     Args:
         estimate: the minimum.

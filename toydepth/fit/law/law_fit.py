@@ -1,4 +1,4 @@
-"""The answer of a law's fit: numbers with intervals and verdicts, what was left out, predictions, and all of it as JSON."""
+"""The answer of a law's fit: numbers with intervals and verdicts, what was left out, predictions; as text and JSON."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ class LawFit:
         with the variance of the residuals. What the law cannot say (a wrong form) it does not hold.
 
         Args:
-            variables: symbol to number or array (n,); or a table with the columns of the fit. The fit's offset is taken off.
+            variables: symbol to number or array (n,), or a table with the fit's columns. Its offsets are taken off.
             new_run: the interval of one more run, rather than of the law.
             confidence: default: the fit's.
 
         Returns:
-            A table (n rows): the variables, loss, low, high, and `distance`: how far outside the fitted rows, as the largest
-            factor in any variable (1 inside).
+            A table (n rows): the variables, loss, low, high, and `distance`: how far outside the fitted rows, as the
+            largest factor in any variable (1 inside).
 
         Raises:
             InputError: for a variable that is missing, or not above its offset.
@@ -145,7 +145,7 @@ class LawFit:
                 self.residual_std if self.estimate.problem.objective.of_log else self.residual_std / np.exp(log_loss)
             )
             variance = variance + noise**2
-        spans = [t_interval(x, e, self.estimate.degrees, confidence or self.confidence)
+        spans = [t_interval(x, e, self.estimate.interval_degrees, confidence or self.confidence)
                  for x, e in zip(log_loss, np.sqrt(variance), strict=True)]  # fmt: skip
         low, high = (np.array([np.nan if s is None else np.exp(s[i]) for s in spans]) for i in (0, 1))
         distance = np.ones(len(log_loss))
@@ -155,11 +155,14 @@ class LawFit:
         return pd.DataFrame({**values, "loss": np.exp(log_loss), "low": low, "high": high, "distance": distance})
 
     def draw(self, count: int = 1000, seed: int | None = None) -> np.ndarray:
-        """Returns draws (count, p) of (ln c, free exponents, ln L0): the bootstrap's where there are, else normal ones."""
+        """Returns draws (k, p) of (ln c, free exponents, ln L0): the bootstrap's, or else `count` normal ones."""
         if self.draws is not None:
             return self.draws
         generator = np.random.default_rng(self.seed if seed is None else seed)
-        return generator.multivariate_normal(self.estimate.natural, self.estimate.covariance, size=count)
+        # By eigenvectors: a variance that is all but infinite makes the others' rounding look negative.
+        values, vectors = np.linalg.eigh(self.estimate.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        return self.estimate.natural + generator.normal(size=(count, len(values))) @ root.T
 
     def report(self, show_all: bool = False) -> str:
         """Returns the fit as text; with show_all also the numbers that the rows do not determine."""

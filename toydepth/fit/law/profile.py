@@ -1,4 +1,4 @@
-"""Profile likelihood: how much worse the best fit gets as one parameter is held elsewhere, and where that is too much."""
+"""Profile likelihood: how much worse the best fit gets as one parameter is held elsewhere; where that is too much."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Profile:
 
 def threshold(estimate: Estimate, confidence: float) -> float:
     """Returns the delta chi^2 of an interval: the square of Student's t quantile with n - p degrees of freedom."""
-    return float(stdtrit(max(estimate.degrees, 1), 0.5 + confidence / 2)) ** 2
+    return float(stdtrit(estimate.interval_degrees, 0.5 + confidence / 2)) ** 2
 
 
 def hold(estimate: Estimate, index: np.ndarray, at: np.ndarray, starts: np.ndarray | None = None):
@@ -68,16 +68,18 @@ def hold(estimate: Estimate, index: np.ndarray, at: np.ndarray, starts: np.ndarr
 def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
     """Returns the profile of every natural parameter: both ends are sought by a bracketed secant, all at once.
 
-    The search is in the signed root of delta chi^2, which is nearly a line.
+    The search is in the signed root of delta chi^2, which is nearly a line. Where rows of a group go together, the
+    threshold is that of independent rows times the factor by which groups change the parameter's variance (covariance
+    of clusters).
     """
     size = estimate.theta.size
-    goal = np.sqrt(threshold(estimate, confidence))
     index = np.repeat(np.arange(size), 2)
+    goals = np.sqrt(threshold(estimate, confidence) * estimate.inflation)[index]
     sign = np.tile([-1.0, 1.0], size)
     centre = estimate.natural[index]
-    error = np.sqrt(np.maximum(np.diag(estimate.covariance)[index], 0))
+    error = np.sqrt(np.maximum(np.diag(estimate.covariance)[index], 0) / estimate.inflation[index])
     farthest = np.maximum(np.minimum(_FARTHEST * error, _FARTHEST_MOVE), 1e-9)
-    step = np.minimum(goal * error, farthest)
+    step = np.minimum(goals * error, farthest)
     inside, inside_root = np.zeros(2 * size), np.zeros(2 * size)
     outside, outside_root = np.full(2 * size, np.inf), np.full(2 * size, np.inf)
     starts = np.broadcast_to(estimate.theta, (2 * size, size)).copy()
@@ -90,6 +92,7 @@ def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
         theta, chi2 = hold(estimate, index[live], centre[live] + sign[live] * step[live], starts[live])
         root = np.sqrt(np.maximum(chi2, 0))
         reached[live] = np.maximum(reached[live], chi2)
+        goal = goals[live]
         over = root >= goal
         inside[live] = np.where(over, inside[live], step[live])
         inside_root[live] = np.where(over, inside_root[live], root)
@@ -100,6 +103,7 @@ def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
         answer[live[close]] = step[live[close]]
         open_side = ~over & (step[live] >= farthest[live] * (1 - 1e-9))
         live = live[~close & ~open_side]
+        goal = goals[live]
         bracketed = np.isfinite(outside[live])
         with np.errstate(invalid="ignore"):
             slope = (goal - inside_root[live]) / (outside_root[live] - inside_root[live])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
+from toydepth.fit.intervals import Interval
 from toydepth.fit.law.estimate import Estimate
 from toydepth.fit.law.solve import solve
 
@@ -28,3 +30,21 @@ def bootstrap(estimate: Estimate, num_draws: int, seed: int) -> np.ndarray:
         starts = np.broadcast_to(estimate.problem.model.lift(estimate.theta), (draws, estimate.theta.size))
         found.append(solve(estimate.problem, starts, weights, max_steps=60, tolerance=1e-5).theta)
     return np.concatenate(found) @ matrix.T + shift
+
+
+def percentile_intervals(estimate: Estimate, draws: np.ndarray, confidence: float) -> list[Interval]:
+    """Returns (low, high) of each natural parameter: percentiles of the resamples (draws, p), widened for small tables.
+
+    Residuals of a fit are smaller than errors, by sqrt((n - p) / n) on average, and so is the spread of resamples; and
+    n is finite: distances from the estimate are multiplied by sqrt(n / (n - p)) t / z, with t of n - p degrees of
+    freedom and n the number of groups where there are. At 200 rows and 7 parameters that is 1.03.
+
+    Source: ours; the factor is that of a linear model. The coverage it gives is tested.
+    """
+    free, tail = estimate.interval_degrees, (1 + confidence) / 2
+    factor = np.sqrt(estimate.num_independent / free) * stdtrit(free, tail) / ndtri(tail)
+    ends = np.quantile(draws, [1 - tail, tail], axis=0)
+    # A percentile on the wrong side of the estimate is not moved: widening would make it worse.
+    moved = estimate.natural + (ends - estimate.natural) * factor
+    low, high = np.minimum(moved[0], ends[0]), np.maximum(moved[1], ends[1])
+    return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
 def align(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Returns lines with columns side by side: the first to the left, the others to the right; trailing ones as they are.
+    """Returns lines with columns side by side, the first to the left, the others to the right; rows may be short.
 
     Example:
         >>> align([["name", "value"], ["alpha_m", "0.945"]])
@@ -28,8 +29,6 @@ def significant(value: float | None, error: float | None = None) -> str:
         >>> significant(1.32512, 0.2869), significant(387.64, 8.98), significant(None), significant(0.0723)
         ('1.33', '387.6', '?', '0.0723')
     """
-    import math
-
     if value is None or not math.isfinite(value):
         return "?"
     if value == 0:
