@@ -25,13 +25,14 @@ STEPS = {
 }
 COMPILE = ("6", "48", "192", "6-12-16-24-32-48")
 TRAINING = ("20", "400")
+LAW = ("answer", "large")
 
 
 def main() -> int:
     """Runs the rows that were asked for; exit code 1 where one fails."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="repetitions of each row (default 7)")
-    kinds = ["bank", "torch", "plain", "compile", "training", "answer"]
+    kinds = ["bank", "torch", "plain", "compile", "training", "law", "answer"]
     parser.add_argument("--only", nargs="*", default=kinds, choices=kinds, help="kinds of row")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -52,6 +53,8 @@ def main() -> int:
             rows += [_time_alone("compile", depths, min(options.rounds, 3), console) for depths in COMPILE]
         if "training" in options.only:
             rows += [_time_alone("training", steps, 1, console) for steps in TRAINING]
+        if "law" in options.only:
+            rows += [_time_alone("law", case, options.rounds, console) for case in LAW]
         if "answer" in options.only:
             console.print("answer tied: one whole training", highlight=False)
             rows.append(time_answer("tied"))

@@ -61,7 +61,8 @@ def fit_law(
         fixed: exponents (or L0) to fix to a number or share by name, e.g. {"alpha_ell": 1, "alpha_m": "alpha_D"}.
         objective: log, linear, huber, student, or an Objective with delta or degrees.
         exclude_highest, ties, query, offsets, weights, groups, duplicates: as in `choose_rows`.
-        intervals: covariance, profile, bootstrap, all, or auto: bootstrap with groups or huber, else profile.
+        intervals: covariance, profile, bootstrap, all, or auto: bootstrap with groups or huber, else profile; of more
+            than 20,000 rows the covariance where all errors are so small that a profile repeats it.
         num_bootstrap: resamples.
         num_starts: of the search for the minimum.
         confidence: of the intervals.
@@ -133,7 +134,8 @@ def fit_rows(
     estimate = estimate_rows(rows, law, objective, num_starts, seed)
     headline = intervals
     if intervals in ("auto", "all"):
-        headline = "bootstrap" if rows.groups is not None or objective.kind == "huber" else "profile"
+        resampled = rows.groups is not None or objective.kind == "huber"
+        headline = "bootstrap" if resampled else "covariance" if _is_plain(estimate) else "profile"
     methods = METHODS if intervals == "all" else (headline,)
     profiles = None
     if "profile" in methods or not _is_plain(estimate):
