@@ -137,7 +137,7 @@ def _number_or_column(frame: pd.DataFrame, option: str, text: str) -> Any:
 def _column(frame: pd.DataFrame, name: str) -> pd.Series:
     from toydepth.fit.law.reading import check_has_column, column_of
 
-    check_has_column(frame, name)
+    check_has_column(frame, "columns", name)
     return column_of(frame, name)
 
 

@@ -297,7 +297,7 @@ class LawFit:
         number = "" if one.identified else f"({reasons.index(one.reason) + 1})"
         if not one.identified and not show_all:
             return [one.name, "?", f"not identified {number}"]
-        cells = [one.name, significant(one.estimate, one.standard_error), significant(one.standard_error)]
+        cells = [one.name, significant(one.estimate, one.standard_error), significant(one.standard_error, one.standard_error)]
         for method in methods:
             cells.append(interval_text(one.intervals.get(method), one.standard_error))
         tail = f"as {one.shared_with}" if one.shared_with else ""
