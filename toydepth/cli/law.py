@@ -254,7 +254,8 @@ def _ask(
     answers: dict[str, Any] = {}
     kind = fit.estimate.problem.objective
     if questions.compare:
-        from toydepth.fit.law.compare import compare_laws, usual_rivals
+        from toydepth.fit.law.compare import compare_laws
+        from toydepth.fit.law.rivals import usual_rivals
 
         answers["comparison"] = compare_laws(
             fit.rows, usual_rivals(fit.law), fit.labels, fit.offsets, kind, seed=intervals.seed,

@@ -61,6 +61,11 @@ class Estimate:
         """Of what the objective is of, ln L or L, (n,)."""
         return self.problem.residuals(self.theta)
 
+    @property
+    def residual_std(self) -> float:
+        """Of the residuals, with n - p degrees of freedom."""
+        return float(np.sqrt(np.sum(self.weights * self.residuals**2) / max(self.degrees, 1)))
+
     @cached_property
     def jacobian(self) -> np.ndarray:
         """Derivatives of what is fitted in the model's own parameters, (n, p)."""
@@ -174,6 +179,8 @@ def find_minimum(
         seed: of their spread.
         also: more starts (k, p), of a neighbouring fit for example.
     """
+    if groups is not None:  # some of the rows may have gone, and their groups with them
+        groups = np.unique(groups, return_inverse=True)[1]
     starts = spread_starts(problem.model, problem.log_loss, num_starts, seed)
     if also is not None:
         starts = np.concatenate([also, starts])

@@ -107,8 +107,7 @@ class LawFit:
     @property
     def residual_std(self) -> float:
         """Of what the objective is of (ln L, or L), with n - p degrees of freedom."""
-        e = self.estimate
-        return float(np.sqrt(np.sum(e.weights * e.residuals**2) / max(e.degrees, 1)))
+        return self.estimate.residual_std
 
     def predict(
         self,
