@@ -268,13 +268,13 @@ def _ask(
             fit, cost=questions.cost, budgets=questions.budgets or None, seed=intervals.seed
         )
     if questions.predict is not None:
-        from toydepth.fit.law.plan import predict_runs
+        from toydepth.fit.law.planned import predict_runs
 
         answers["predictions"] = predict_runs(fit, questions.predict)
     if questions.plan is not None:
-        from toydepth.fit.law.plan import next_runs
+        from toydepth.fit.law.planned import plan_runs
 
-        answers["plan"] = next_runs(fit, questions.plan, seed=intervals.seed)
+        answers["plan"] = plan_runs(fit, questions.plan)
     if questions.multiverse:
         from toydepth.fit.law.multiverse import multiverse
 

@@ -217,7 +217,8 @@ def find_minimum(
 
 def _invert(matrix: np.ndarray) -> np.ndarray:
     """The inverse of a symmetric matrix, scaled first; what it cannot see gets a very large variance, not an error."""
-    lengths = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    lengths = np.sqrt(np.diag(matrix))
+    lengths = np.maximum(lengths, max(1e-12 * lengths.max(), 1e-150))
     values, vectors = np.linalg.eigh(matrix / np.outer(lengths, lengths))
     values = np.maximum(values, 1e-15 * values.max())
     return (vectors / values) @ vectors.T / np.outer(lengths, lengths)
