@@ -87,17 +87,19 @@ class Model:
         return np.log(loss), derivatives
 
     def lift(self, theta: np.ndarray) -> np.ndarray:
-        """Returns theta (..., p) with no term, nor L0, below a thousandth of the loss at the middle of the table.
+        """Returns theta (..., p) in which every term, and L0, is a thousandth of the loss or more in some row.
 
         In logarithms what has vanished has no slope, and would never come back; a start must not lie there.
         """
-        a, _, floor = self.split(theta)
-        loss = np.log(np.maximum(np.exp(np.clip(a, -_LARGEST, _LARGEST)).sum(axis=-1) + floor, 1e-300))
+        terms, floor = self.terms(theta)
+        loss = np.maximum(terms.sum(axis=-2) + floor[..., None], 1e-300)
+        shares = (terms / loss[..., None, :]).max(axis=-1)
         lifted = theta.copy()
-        least = loss - np.log(1e3)
-        lifted[..., : self.num_terms] = np.maximum(a, least[..., None])
+        short = np.log(1e-3 / np.maximum(shares, 1e-300))
+        lifted[..., : self.num_terms] += np.where(shares < 1e-6, short, 0.0)
         if self.law.irreducible_loss is None:
-            lifted[..., -1] = np.maximum(theta[..., -1], least)
+            share = (floor[..., None] / loss).max(axis=-1)
+            lifted[..., -1] = np.where(share < 1e-6, np.log(1e-3 * loss.min(axis=-1)), theta[..., -1])
         return lifted
 
     def to_natural(self) -> tuple[np.ndarray, np.ndarray]:

@@ -60,6 +60,8 @@ def hold(estimate: Estimate, index: np.ndarray, at: np.ndarray, starts: np.ndarr
     along = ridge / np.maximum(np.einsum("fp,fp->f", rows, ridge), 1e-300)[:, None]
     missing = at - (np.einsum("fp,fp->f", rows, whence) + shift[index])
     whence = whence + along * missing[:, None]
+    if rows.shape[1] == 1:  # nothing is left to fit
+        return whence, np.asarray(estimate.delta_chi2(estimate.problem.value(whence, estimate.weights)))
     basis = np.linalg.svd(rows[:, None, :], full_matrices=True)[2][:, 1:, :]
     found = solve(estimate.problem, whence, estimate.weights, np.swapaxes(basis, 1, 2), max_steps=150, tolerance=1e-7)
     return found.theta, np.asarray(estimate.delta_chi2(found.value))
@@ -121,18 +123,27 @@ def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
 
 
 def profile_curve(estimate: Estimate, name: str, values: np.ndarray) -> np.ndarray:
-    """Returns delta chi^2 at values (k,) of a natural parameter, in its space: ln c, an exponent, ln L0."""
+    """Returns delta chi^2 at values (k,) of a natural parameter, in its space: ln c, an exponent, ln L0.
+
+    Each is also begun from its better neighbour, until nothing improves: what starts far off can end in another valley, and
+    several may lie side by side.
+    """
     order = np.argsort(values)
-    index = np.full(len(values), estimate.problem.model.law.parameters.index(name))
-    theta, chi2 = hold(estimate, index, np.asarray(values, float))
-    # Neighbours as starts too: what is far from the minimum may lie in another valley.
-    for shifted in (np.roll(order, 1), np.roll(order, -1)):
-        other = np.empty_like(theta)
-        other[order] = theta[shifted]
-        again, better = hold(estimate, index, np.asarray(values, float), other)
-        theta = np.where((better < chi2)[:, None], again, theta)
-        chi2 = np.minimum(chi2, better)
-    return chi2
+    ascending = np.asarray(values, float)[order]
+    which = np.full(len(ascending), estimate.problem.model.law.parameters.index(name))
+    theta, chi2 = hold(estimate, which, ascending)
+    for _ in range(len(ascending)):
+        padded = np.pad(chi2, 1, constant_values=np.inf)
+        better = np.arange(len(ascending)) + np.where(padded[:-2] < padded[2:], -1, 1)
+        again, other = hold(estimate, which, ascending, theta[np.clip(better, 0, len(ascending) - 1)])
+        gain = other < chi2 - 1e-6 * (1 + np.abs(chi2))
+        if not gain.any():
+            break
+        theta = np.where(gain[:, None], again, theta)
+        chi2 = np.where(gain, other, chi2)
+    curve = np.empty_like(chi2)
+    curve[order] = chi2
+    return curve
 
 
 def _or_none(value: float) -> float | None:

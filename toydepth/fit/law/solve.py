@@ -156,7 +156,10 @@ def _expand(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient (fits, q) and curvature (fits, q, q) of the objective."""
     residuals, jacobian = problem.residuals_and_jacobian(theta)
-    psi, kappa = problem.objective.derivatives(residuals, weights)
+    # Without any noise Student's t has no most likely scale: infinities there end the search, and are no news.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        psi, kappa = problem.objective.derivatives(residuals, weights)
+    psi, kappa = np.nan_to_num(psi, posinf=1e150, neginf=-1e150), np.nan_to_num(kappa, posinf=1e150)
     gradient = -np.matmul(jacobian, (weights * psi)[..., None])[..., 0]
     root = np.sqrt(weights * kappa)
     jacobian *= root[:, None, :]
