@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from toydepth.fit.law import Law, Term, fit_law, make_law, read_table
-from toydepth.fit.law.multiverse import multiverse
+from toydepth.fit.law.choice.multiverse import multiverse
 from toydepth.fit.law.profile import threshold
 from toydepth.report.law_figures import (
     _draw_decomposition,

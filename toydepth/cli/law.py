@@ -78,8 +78,8 @@ def law(
 
 def _variables(table: str, columns: ColumnOptions, tau: TauOptions) -> tuple[pd.DataFrame, dict[str, str]]:
     """Reads the table and names the variables: {symbol: column}."""
-    from toydepth.fit.law.derive import add_columns, non_embedding_parameters
-    from toydepth.fit.law.reading import read_table
+    from toydepth.fit.law.table.derive import add_columns, non_embedding_parameters
+    from toydepth.fit.law.table.reading import read_table
 
     frame = read_table(table, thousands=columns.thousands)
     if columns.derive:
@@ -106,7 +106,7 @@ def _variables(table: str, columns: ColumnOptions, tau: TauOptions) -> tuple[pd.
 
 
 def _tau(frame: pd.DataFrame, options: TauOptions) -> Any:
-    from toydepth.fit.law.derive import tau_from_rates, tau_from_schedule
+    from toydepth.fit.law.table.derive import tau_from_rates, tau_from_schedule
 
     if options.step is None:
         raise InputError("step must be the column of the step, got none. tau is summed over steps.")
@@ -135,7 +135,7 @@ def _number_or_column(frame: pd.DataFrame, option: str, text: str) -> Any:
 
 
 def _column(frame: pd.DataFrame, name: str) -> pd.Series:
-    from toydepth.fit.law.reading import check_has_column, column_of
+    from toydepth.fit.law.table.reading import check_has_column, column_of
 
     check_has_column(frame, "columns", name)
     return column_of(frame, name)
@@ -254,29 +254,29 @@ def _ask(
     answers: dict[str, Any] = {}
     kind = fit.estimate.problem.objective
     if questions.compare:
-        from toydepth.fit.law.compare import compare_laws
-        from toydepth.fit.law.rivals import usual_rivals
+        from toydepth.fit.law.choice.compare import compare_laws
+        from toydepth.fit.law.choice.rivals import usual_rivals
 
         answers["comparison"] = compare_laws(
             fit.rows, usual_rivals(fit.law), fit.labels, fit.offsets, kind, seed=intervals.seed,
             confidence=intervals.confidence,
         )  # fmt: skip
     if questions.follow:
-        from toydepth.fit.law.consequences import consequences
+        from toydepth.fit.law.uses.consequences import consequences
 
         answers["consequences"] = consequences(
             fit, cost=questions.cost, budgets=questions.budgets or None, seed=intervals.seed
         )
     if questions.predict is not None:
-        from toydepth.fit.law.planned import predict_runs
+        from toydepth.fit.law.uses.planned import predict_runs
 
         answers["predictions"] = predict_runs(fit, questions.predict)
     if questions.plan is not None:
-        from toydepth.fit.law.planned import plan_runs
+        from toydepth.fit.law.uses.planned import plan_runs
 
         answers["plan"] = plan_runs(fit, questions.plan)
     if questions.multiverse:
-        from toydepth.fit.law.multiverse import multiverse
+        from toydepth.fit.law.choice.multiverse import multiverse
 
         answers["multiverse"] = multiverse(
             frame, fit.law, named, loss=columns.loss, query=rows.query, weights=columns.weights,
@@ -305,8 +305,8 @@ def _write(fit: LawFit, answers: dict[str, Any], folder: Path, show_all: bool, d
 
 
 def _reference(name: str, table: str, columns: ColumnOptions, output: OutputOptions) -> int:
-    from toydepth.fit.law.reading import read_table
-    from toydepth.fit.law.reference import run_reference
+    from toydepth.fit.law.table.reading import read_table
+    from toydepth.fit.law.published.reference import run_reference
 
     given = {"m": columns.width, "ell": columns.depth, "D": columns.data, "N": columns.parameters}
     named = {symbol: column for symbol, column in given.items() if column is not None}
@@ -319,7 +319,7 @@ def _reference(name: str, table: str, columns: ColumnOptions, output: OutputOpti
 
 
 def _simulate(options: SimulateOptions, loss: str, seed: int, output: OutputOptions) -> int:
-    from toydepth.fit.law.reading import read_table
+    from toydepth.fit.law.table.reading import read_table
     from toydepth.fit.law.saved import load_law
     from toydepth.fit.law.simulate import simulate_law
 

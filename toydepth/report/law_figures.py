@@ -19,8 +19,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullFormatter
 
 from toydepth.fit.law import LawFit
-from toydepth.fit.law.estimate import Estimate
-from toydepth.fit.law.profile import hold, threshold
+from toydepth.fit.law.profile import profile_curve, threshold
 from toydepth.report.figures import Figures
 from toydepth.report.layout import new_figure, place_panels, save
 from toydepth.report.style import GREY, NotDrawn, category, figure_style
@@ -375,7 +374,7 @@ def _profile(fit: LawFit, name: str, count: int, top: float) -> tuple[np.ndarray
         coarse = most + np.log(np.geomspace(1e-3, 1, len(coarse)))
     elif one.identified:
         coarse = np.union1d(coarse, [centre])
-    curve = _held(estimate, index, coarse)
+    curve = profile_curve(estimate, name, coarse)
     inside = np.flatnonzero(curve < top)
     if not inside.size:
         return coarse, curve
@@ -385,23 +384,4 @@ def _profile(fit: LawFit, name: str, count: int, top: float) -> tuple[np.ndarray
     if logged:
         grid = np.log(np.linspace(np.exp(grid[0]), np.exp(grid[-1]), count))
     values = np.union1d(coarse[first : last + 1], grid)
-    return values, _held(estimate, index, values)
-
-
-def _held(estimate: Estimate, index: int, values: np.ndarray) -> np.ndarray:
-    """Returns delta chi^2 at increasing values of a natural parameter, each also begun from its better neighbour.
-
-    Until nothing improves: what starts far off can end in another valley, and several of them may lie side by side.
-    """
-    which = np.full(len(values), index)
-    theta, chi2 = hold(estimate, which, values)
-    for _ in range(len(values)):
-        padded = np.pad(chi2, 1, constant_values=np.inf)
-        better = np.arange(len(values)) + np.where(padded[:-2] < padded[2:], -1, 1)
-        again, other = hold(estimate, which, values, theta[better])
-        gain = other < chi2 - 1e-6 * (1 + np.abs(chi2))
-        if not gain.any():
-            break
-        theta = np.where(gain[:, None], again, theta)
-        chi2 = np.where(gain, other, chi2)
-    return chi2
+    return values, profile_curve(estimate, name, values)

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from toydepth.fit.intervals import t_interval
-from toydepth.fit.law.multiverse import CHOICES, EITHER, Combination, Multiverse
+from toydepth.fit.law.choice.multiverse import CHOICES, EITHER, Combination, Multiverse
 from toydepth.report.figures import Figures
 from toydepth.report.law_figures import write_each
 from toydepth.report.layout import new_figure
@@ -32,7 +32,7 @@ def write_multiverse_figure(multiverse: Multiverse, folder: str | Path) -> Figur
     to the highest; below, dots that say what each combination chose. A line marks the base.
 
     Args:
-        multiverse: from `toydepth.fit.law.multiverse`.
+        multiverse: from `toydepth.fit.law.choice.multiverse`.
         folder: made where it does not exist; a figure of the same name is replaced.
 
     Returns:
@@ -41,7 +41,7 @@ def write_multiverse_figure(multiverse: Multiverse, folder: str | Path) -> Figur
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> from toydepth.fit.law import make_law
-        >>> from toydepth.fit.law.multiverse import multiverse
+        >>> from toydepth.fit.law.choice.multiverse import multiverse
         >>> noise = np.exp(0.01 * np.cos(np.arange(12)))
         >>> table = {"m": 2.0 ** np.arange(12), "loss": (3 / 2.0 ** np.arange(12) + 2) * noise}
         >>> found = multiverse(table, make_law("decomposed", ["m"]), {"m": "m"}, objectives=["log", "student"])

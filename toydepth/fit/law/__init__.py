@@ -10,8 +10,8 @@ numpy, scipy and pandas only.
 from toydepth.fit.law.fitting import fit_law
 from toydepth.fit.law.law_fit import LawFit, Parameter
 from toydepth.fit.law.objective import Objective
-from toydepth.fit.law.reading import read_table
-from toydepth.fit.law.rows import LeftOutRows, Rows, choose_rows
+from toydepth.fit.law.table.reading import read_table
+from toydepth.fit.law.table.rows import LeftOutRows, Rows, choose_rows
 from toydepth.fit.law.terms import LAWS, Law, Term, make_law
 
 __all__ = [

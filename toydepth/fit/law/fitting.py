@@ -17,10 +17,10 @@ from toydepth.fit.law.law_fit import LawFit
 from toydepth.fit.law.model import make_model
 from toydepth.fit.law.objective import Objective
 from toydepth.fit.law.profile import Profile, profile_all
-from toydepth.fit.law.reading import read_table
 from toydepth.fit.law.resample import bootstrap, percentile_intervals
-from toydepth.fit.law.rows import Rows, choose_rows
 from toydepth.fit.law.solve import Problem
+from toydepth.fit.law.table.reading import read_table
+from toydepth.fit.law.table.rows import Rows, choose_rows
 from toydepth.fit.law.terms import Law, make_law
 
 METHODS = ("covariance", "profile", "bootstrap")

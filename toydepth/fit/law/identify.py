@@ -13,6 +13,7 @@ from toydepth.fit.law.solve import Problem
 from toydepth.fit.law.terms import Law
 
 TOO_ALIKE = 0.99  # of two terms over the rows: a correlation above it leaves a fiftieth of their variance to tell them
+_DEAD = 1e-4  # of a term's largest value: there it is far below any noise
 _PLAIN = 0.2  # standard error of ln c below which a term is far from nothing, and needs no test of it
 
 
@@ -25,8 +26,9 @@ def find_unidentified(
 ) -> dict[str, str]:
     """Returns {parameter: why} of those the rows do not determine.
 
-    In this order: a variable that is constant, or has two values where an exponent is free; two variables, or two
-    terms, that move together (correlation 0.99 or more); a term without which the fit is no worse; an open profile.
+    In this order: a variable that is constant, or has two values where an exponent is free, or only two at which the
+    term has not died out; two variables, or two terms, that move together (correlation 0.99 or more); a term without
+    which the fit is no worse; an open profile.
 
     Args:
         estimate: the minimum.
@@ -51,6 +53,9 @@ def find_unidentified(
             blame([*own, "L0"], f"{label} is {values[0]:g} in every row, so its term is a constant, as L0 is")
         elif len(values) == 2 and term.exponent is None:
             blame([*own, "L0"], f"{label} has two values, {values[0]:g} and {values[1]:g}: too few for an exponent")
+    for name, label, where in _died_out(estimate, variables, labels):
+        why = f"its term has died out beyond {label} = {where:g}: too few values are left for an exponent"
+        blame([f"c_{name}", _exponent(law, name)], why)
     for first, second, r, what in _alike(estimate, variables):
         one, other = labels.get(first, first), labels.get(second, second)
         names = [name for v in (first, second) for name in (f"c_{v}", _exponent(law, v))]
@@ -68,6 +73,20 @@ def find_unidentified(
         if profile.is_open:
             blame([name], _open(profile))
     return reasons
+
+
+def _died_out(
+    estimate: Estimate, variables: Mapping[str, np.ndarray], labels: Mapping[str, str]
+) -> list[tuple[str, str, float]]:
+    """Terms with a free exponent that matter at one or two values only: (variable, label, the last such value)."""
+    terms, _ = estimate.problem.model.terms(estimate.theta)
+    found = []
+    for k, term in enumerate(estimate.problem.model.law.terms):
+        values = variables[term.variable]
+        alive = np.unique(values[terms[k] > _DEAD * terms[k].max()])
+        if term.exponent is None and len(alive) <= 2 < len(np.unique(values)):
+            found.append((term.variable, labels.get(term.variable, term.variable), float(alive[-1])))
+    return found
 
 
 def _exponent(law: Law, variable: str) -> str:

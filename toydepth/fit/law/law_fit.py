@@ -14,7 +14,7 @@ import pandas as pd
 from toydepth.fit.checks import plain, refuse
 from toydepth.fit.intervals import Interval, t_interval
 from toydepth.fit.law.estimate import Estimate
-from toydepth.fit.law.rows import Rows
+from toydepth.fit.law.table.rows import Rows
 from toydepth.fit.law.terms import Law
 from toydepth.fit.law.text import align, significant
 
@@ -183,7 +183,7 @@ class LawFit:
         lines += ["", f"objective: {e.problem.objective.in_words}, sum {e.value:.8g}, mean {e.value / e.num_rows:.8g}"]
         spread = "of ln L" if e.problem.objective.of_log else "of L"
         lines.append(
-            f"rows: {e.num_rows} used of {self.rows.total}; {len(self.law.parameters)} parameters; "
+            f"rows: {e.num_rows} used of {self.rows.total}; {_counted(len(self.law.parameters), 'parameter')}; "
             f"residual standard deviation {self.residual_std:.4g} {spread}"
         )
         searched = f" (on {e.search_rows} rows, the best taken on to all)" if e.search_rows < e.num_rows else ""
@@ -296,7 +296,11 @@ class LawFit:
         number = "" if one.identified else f"({reasons.index(one.reason) + 1})"
         if not one.identified and not show_all:
             return [one.name, "?", f"not identified {number}"]
-        cells = [one.name, significant(one.estimate, one.standard_error), significant(one.standard_error, one.standard_error)]
+        cells = [
+            one.name,
+            significant(one.estimate, one.standard_error),
+            significant(one.standard_error, one.standard_error),
+        ]
         for method in methods:
             cells.append(interval_text(one.intervals.get(method), one.standard_error))
         tail = f"as {one.shared_with}" if one.shared_with else ""
@@ -336,6 +340,10 @@ def interval_text(interval: Interval | tuple[float | None, float | None] | None,
     return (
         f"[{'...' if low is None else significant(low, error)}, {'...' if high is None else significant(high, error)}]"
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _space_name(name: str) -> str:

@@ -125,8 +125,8 @@ def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
 def profile_curve(estimate: Estimate, name: str, values: np.ndarray) -> np.ndarray:
     """Returns delta chi^2 at values (k,) of a natural parameter, in its space: ln c, an exponent, ln L0.
 
-    Each is also begun from its better neighbour, until nothing improves: what starts far off can end in another valley, and
-    several may lie side by side.
+    Each is also begun from its better neighbour, until nothing improves: what starts far off can end in another valley,
+    and several may lie side by side.
     """
     order = np.argsort(values)
     ascending = np.asarray(values, float)[order]

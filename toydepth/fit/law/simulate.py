@@ -13,7 +13,8 @@ import pandas as pd
 from toydepth.errors import did_you_mean
 from toydepth.fit.checks import check_count, is_number, number_name, refuse
 from toydepth.fit.law.law_fit import LawFit
-from toydepth.fit.law.reading import (
+from toydepth.fit.law.saved import SavedLaw, as_saved
+from toydepth.fit.law.table.reading import (
     NUMBER,
     as_table,
     check_has_column,
@@ -22,7 +23,6 @@ from toydepth.fit.law.reading import (
     read_numbers,
     show_cell,
 )
-from toydepth.fit.law.saved import SavedLaw, as_saved
 
 KINDS = ("log", "linear", "student")
 

@@ -1,0 +1,1 @@
+"""What a law is good for: the best shape, the best use of a budget, planned runs."""
