@@ -11,16 +11,12 @@ import pytest
 from toydepth.fit.law import Law, Term, fit_law, make_law, read_table
 from toydepth.fit.law.choice.multiverse import multiverse
 from toydepth.fit.law.profile import threshold
-from toydepth.report.law_figures import (
-    _draw_decomposition,
-    _draw_profiles,
-    _draw_residuals,
-    _tick,
-    running_median,
-    thin,
-    write_law_figures,
-)
+from toydepth.report.law_decomposition import draw_decomposition
+from toydepth.report.law_figures import write_law_figures
 from toydepth.report.law_multiverse_figure import _draw, write_multiverse_figure
+from toydepth.report.law_panels import _tick, thin
+from toydepth.report.law_profiles import draw_profiles
+from toydepth.report.law_residuals import draw_residuals, running_median
 
 COLUMNS = {"m": "m", "D": "D"}
 NAMES = ["law_residuals", "law_decomposition", "law_profiles"]
@@ -63,7 +59,7 @@ def test_every_figure_is_written_the_same_each_time_whatever_the_persons_style(f
 
 
 def test_residuals_are_those_of_ln_loss_in_per_cent(fit):
-    axes = _draw_residuals(fit).axes[:3]
+    axes = draw_residuals(fit).axes[:3]
     assert [ax.get_xlabel() for ax in axes] == ["Fitted loss", "Width m", "Tokens D"]
     runs = make_runs()
     expected = 100 * np.log(runs["loss"] / fit.predict(runs)["loss"])
@@ -71,18 +67,18 @@ def test_residuals_are_those_of_ln_loss_in_per_cent(fit):
         np.testing.assert_allclose(
             np.asarray(ax.collections[0].get_offsets()), np.column_stack([x, expected]), rtol=1e-9
         )
-    assert f"({2 * 100 * fit.residual_std:.2f} %)" in legend(_draw_residuals(fit))[1]
+    assert f"({2 * 100 * fit.residual_std:.2f} %)" in legend(draw_residuals(fit))[1]
 
 
 def test_residuals_of_ln_loss_also_where_the_loss_was_fitted():
     runs = make_runs()
     fit = fit_law(runs, "decomposed", COLUMNS, objective="linear")
-    drawn = np.asarray(_draw_residuals(fit).axes[1].collections[0].get_offsets())[:, 1]
+    drawn = np.asarray(draw_residuals(fit).axes[1].collections[0].get_offsets())[:, 1]
     np.testing.assert_allclose(drawn, 100 * np.log(runs["loss"] / fit.predict(runs)["loss"]), rtol=1e-9)
 
 
 def test_without_noise_the_rows_lie_on_the_stacked_terms():
-    figure = _draw_decomposition(fit_law(make_runs(noise=0.0), "decomposed", COLUMNS))
+    figure = draw_decomposition(fit_law(make_runs(noise=0.0), "decomposed", COLUMNS))
     for ax, name in zip(figure.axes, ("m", "D"), strict=True):
         x, y = np.asarray(ax.collections[-1].get_offsets()).T
         # The medians of m and D are 128 and 1e10.
@@ -99,7 +95,7 @@ def test_without_noise_the_rows_lie_on_the_stacked_terms():
 
 def test_profiles_cross_the_threshold_where_the_interval_ends(fit):
     goal = threshold(fit.estimate, 0.95)
-    for ax, name in zip(_draw_profiles(fit).axes, ("alpha_m", "alpha_D", "L0"), strict=True):
+    for ax, name in zip(draw_profiles(fit).axes, ("alpha_m", "alpha_D", "L0"), strict=True):
         parabola, curve = (line.get_xydata() for line in ax.lines[:2])
         one = fit.parameters[name]
         for end in (one.low, one.high):
@@ -114,11 +110,11 @@ def test_profiles_cross_the_threshold_where_the_interval_ends(fit):
 
 def test_what_is_not_identified_is_grey_and_says_so(unknown):
     assert {"alpha_m", "alpha_D"} <= set(unknown.unidentified)
-    for ax in _draw_profiles(unknown).axes[:2]:
+    for ax in draw_profiles(unknown).axes[:2]:
         assert texts(ax) == ["not identified"]
         assert not ax.patches
         assert ax.lines[0].get_color() == "0.6"
-    figure = _draw_decomposition(unknown)
+    figure = draw_decomposition(unknown)
     assert all(area.get_hatch() for area in figure.axes[0].collections[1:3])
     assert legend(figure)[:2] == ["term of Tokens D: not identified", "term of Width m: not identified"]
 
@@ -128,7 +124,7 @@ def test_a_parameter_that_has_vanished_is_profiled_from_nothing():
     runs["loss"] = (30 / runs["m"] ** 0.5) * np.exp(0.01 * np.random.default_rng(0).normal(size=len(runs)))
     fit = fit_law(runs, Law("own", (Term("m"),)), {"m": "m"})
     assert "L0" in fit.unidentified
-    curve = _draw_profiles(fit).axes[1].lines[0].get_xydata()
+    curve = draw_profiles(fit).axes[1].lines[0].get_xydata()
     # The lowest loss is 30 / 512^.5 = 1.33.
     assert 0 < curve[0, 0] < 0.01
     assert 0.01 < curve[-1, 0] < 1.4
@@ -141,7 +137,7 @@ def test_profiles_have_no_spikes():
         pytest.skip("TOYDEPTH_DATA names no folder of public tables")
     table = read_table(Path(os.environ["TOYDEPTH_DATA"]) / "farseer_nd.csv").query("split == 'train'")
     fit = fit_law(table, "decomposed", {"m": "width", "ell": "depth", "D": "D"}, loss="loss_bpc")
-    for ax in _draw_profiles(fit).axes:
+    for ax in draw_profiles(fit).axes:
         curve = ax.lines[1 if ax.patches else 0].get_ydata()
         inside = np.flatnonzero(curve < ax.get_ylim()[1])
         steps = np.diff(curve[inside[0] : inside[-1] + 1])
@@ -151,7 +147,7 @@ def test_profiles_have_no_spikes():
 
 def test_laws_without_a_free_exponent_show_their_coefficients():
     fit = fit_law(make_runs(), make_law("universal", ["m", "D"]), COLUMNS, intervals="covariance")
-    figure = _draw_profiles(fit)
+    figure = draw_profiles(fit)
     assert [ax.get_xlabel() for ax in figure.axes] == ["c_m", "c_D", "L0"]
     assert legend(figure)[-1] == "95 % interval, covariance"
 
@@ -159,16 +155,16 @@ def test_laws_without_a_free_exponent_show_their_coefficients():
 def test_offsets_and_own_columns_are_named(tmp_path):
     runs = make_runs().rename(columns={"m": "layers", "D": "heads"})
     fit = fit_law(runs, "decomposed", {"ell": "layers", "x": "heads"}, offsets={"ell": 2})
-    assert [ax.get_xlabel() for ax in _draw_decomposition(fit).axes] == ["Depth ell - 2", "heads (x)"]
+    assert [ax.get_xlabel() for ax in draw_decomposition(fit).axes] == ["Depth ell - 2", "heads (x)"]
     one = fit_law(runs, Law("data", (Term("D"),), 0.0), {"D": "layers"})
     assert len(write_law_figures(one, tmp_path).paths) == 6
-    assert not any("L0" in name for name in legend(_draw_decomposition(one)))
+    assert not any("L0" in name for name in legend(draw_decomposition(one)))
 
 
 def test_many_rows_are_thinned_and_it_says_so():
     runs = make_runs(repeats=100)
     fit = fit_law(runs, "decomposed", COLUMNS, num_starts=8, intervals="covariance")
-    for ax in [*_draw_residuals(fit).axes[:3], *_draw_decomposition(fit).axes]:
+    for ax in [*draw_residuals(fit).axes[:3], *draw_decomposition(fit).axes]:
         assert ax.get_title(loc="right") == "2000 of 2500 rows shown"
         assert len(ax.collections[-1 if len(ax.collections) > 1 else 0].get_offsets()) == 2000
 

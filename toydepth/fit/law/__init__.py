@@ -8,10 +8,12 @@ numpy, scipy and pandas only.
 """
 
 from toydepth.fit.law.fitting import fit_law
-from toydepth.fit.law.law_fit import LawFit, Parameter
+from toydepth.fit.law.law_fit import LawFit
 from toydepth.fit.law.objective import Objective
+from toydepth.fit.law.parameter import Parameter
+from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.table.reading import read_table
-from toydepth.fit.law.table.rows import LeftOutRows, Rows, choose_rows
+from toydepth.fit.law.table.rows import LeftOutRows, Rows
 from toydepth.fit.law.terms import LAWS, Law, Term, make_law
 
 __all__ = [

@@ -11,6 +11,7 @@ from toydepth.fit.law.solve import Problem, solve
 from toydepth.fit.law.starts import spread_starts
 
 _SEARCH_ROWS = 4000  # more do not change where the valleys are, only where exactly their floors lie
+_MOST_CONDITION = 1e8  # of the derivatives: beyond it nothing is left
 _SAME = 1e-6  # two minima whose objectives differ by less of it are one
 
 
@@ -66,6 +67,16 @@ class Estimate:
         """Of the residuals, with n - p degrees of freedom."""
         return float(np.sqrt(np.sum(self.weights * self.residuals**2) / max(self.degrees, 1)))
 
+    @property
+    def log_residuals(self) -> np.ndarray:
+        """Of ln L, whatever the objective is of, (n,)."""
+        return self.problem.log_loss - self.problem.model.log_loss(self.theta)
+
+    @property
+    def log_residual_std(self) -> float:
+        """Of these, with n - p degrees of freedom."""
+        return float(np.sqrt(np.sum(self.weights * self.log_residuals**2) / max(self.degrees, 1)))
+
     @cached_property
     def jacobian(self) -> np.ndarray:
         """Derivatives of what is fitted in the model's own parameters, (n, p)."""
@@ -76,11 +87,17 @@ class Estimate:
         """E[psi^2] / E[rho''] in the units of the objective: 2 sigma^2 for least squares, with n - p degrees."""
         psi, _ = self.problem.objective.derivatives(self.residuals, self.weights)
         variance = float(np.sum(self.weights * psi**2)) / max(self.degrees, 1)
-        return variance / self._curvature
+        return variance / self.curvature
 
     @cached_property
-    def _curvature(self) -> float:
+    def curvature(self) -> float:
+        """E[rho''], the mean curvature of the objective's loss at the residuals; 2 for least squares."""
         return max(self.problem.objective.mean_curvature(self.residuals, self.weights), 1e-300)
+
+    @property
+    def noise_variance(self) -> float:
+        """sigma^2 of one row of weight 1, as in the covariance: E[psi^2] / E[rho'']^2, for least squares s^2."""
+        return self.noise / self.curvature
 
     def delta_chi2(self, value: np.ndarray | float) -> np.ndarray | float:
         """Returns how much worse another value of the objective is, as a chi^2: 0 at the minimum.
@@ -111,12 +128,12 @@ class Estimate:
         np.add.at(scores, self.groups, jacobian * (weights * psi)[:, None])
         rows, size = self.num_rows, self.theta.size
         small = count / max(count - 1, 1) * (rows - 1) / max(rows - size, 1)
-        return small * inverse @ (scores.T @ scores) @ inverse / self._curvature**2
+        return small * inverse @ (scores.T @ scores) @ inverse / self.curvature**2
 
     @cached_property
     def _rows_covariance(self) -> np.ndarray:
         inverse = _invert(self.jacobian.T @ (self.weights[:, None] * self.jacobian))
-        return self.noise / self._curvature * inverse
+        return self.noise_variance * inverse
 
     @cached_property
     def inflation(self) -> np.ndarray:
@@ -131,7 +148,7 @@ class Estimate:
     def ridge(self) -> np.ndarray:
         """As the covariance of independent rows, (p, p), but with no variance above 4: whither to move, and how far."""
         jacobian = self.jacobian
-        known = (self._curvature / max(self.noise, 1e-300)) * (jacobian.T @ (self.weights[:, None] * jacobian))
+        known = (self.curvature / max(self.noise, 1e-300)) * (jacobian.T @ (self.weights[:, None] * jacobian))
         return _invert(known + np.eye(len(known)) / 4)
 
     @cached_property
@@ -148,13 +165,18 @@ class Estimate:
 
     @cached_property
     def condition(self) -> float:
-        """Condition number of the derivatives, each parameter's scaled to length 1; at 1e8 nothing is left."""
+        """Condition number of the derivatives, each parameter's scaled to length 1."""
         scaled = self.jacobian * np.sqrt(self.weights)[:, None]
         lengths = np.linalg.norm(scaled, axis=0)
         if not np.all(lengths > 0):
             return np.inf
         values = np.linalg.svd(scaled / lengths, compute_uv=False)
         return float(values[0] / values[-1]) if values[-1] > 0 else np.inf
+
+    @property
+    def determined(self) -> bool:
+        """Whether the rows determine the law: whether there is a covariance to speak of."""
+        return bool(self.condition < _MOST_CONDITION)
 
 
 def find_minimum(

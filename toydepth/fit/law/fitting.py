@@ -19,8 +19,9 @@ from toydepth.fit.law.objective import Objective
 from toydepth.fit.law.profile import Profile, profile_all
 from toydepth.fit.law.resample import bootstrap, percentile_intervals
 from toydepth.fit.law.solve import Problem
+from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.table.reading import read_table
-from toydepth.fit.law.table.rows import Rows, choose_rows
+from toydepth.fit.law.table.rows import Rows
 from toydepth.fit.law.terms import Law, make_law
 
 METHODS = ("covariance", "profile", "bootstrap")
@@ -192,7 +193,7 @@ def _intervals(
         spans = [(p.low, p.high) for p in profiles or []]
     else:
         assert draws is not None
-        spans = percentile_intervals(estimate, draws, confidence)
+        spans = list(percentile_intervals(estimate, draws, confidence))
     return {name: _out_of_log(name, span) for name, span in zip(names, spans, strict=True)}
 
 

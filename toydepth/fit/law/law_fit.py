@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,42 +12,12 @@ import numpy as np
 import pandas as pd
 
 from toydepth.fit.checks import plain, refuse
-from toydepth.fit.intervals import Interval, t_interval
+from toydepth.fit.intervals import t_interval
 from toydepth.fit.law.estimate import Estimate
+from toydepth.fit.law.law_text import law_lines
+from toydepth.fit.law.parameter import Parameter, read_parameter
 from toydepth.fit.law.table.rows import Rows
-from toydepth.fit.law.terms import Law
-from toydepth.fit.law.text import align, significant
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One number of a law.
-
-    Attributes:
-        name: c_<variable>, alpha_<variable> or L0.
-        value: None where the rows do not determine it; `estimate` has what the minimum says even so.
-        standard_error: of the value itself. Of c and L0 it is value times the error of the logarithm
-            (`log_standard_error`): the two are easily taken for each other.
-        low, high: of the headline interval.
-        identified: whether the rows determine it; reason: why not.
-        space: where the interval was built, "ln" for c and L0 (which are positive), "plain" for exponents.
-        fixed: whether it was given, not fitted; shared_with: whose number it is.
-        intervals: every method that was asked for, to (low, high), or None on a side, or as a whole, that is open.
-    """
-
-    name: str
-    estimate: float
-    value: float | None
-    standard_error: float | None
-    log_standard_error: float | None
-    low: float | None
-    high: float | None
-    identified: bool
-    reason: str | None
-    space: str
-    fixed: bool
-    shared_with: str | None
-    intervals: dict[str, tuple[float | None, float | None] | None]
+from toydepth.fit.law.terms import Law, space_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +52,7 @@ class LawFit:
     @property
     def covariance(self) -> pd.DataFrame:
         """Of (ln c, free exponents, ln L0), rows and columns named `ln c_m`, `alpha_m`, `ln L0`."""
-        names = [_space_name(name) for name in self.law.parameters]
+        names = [space_name(name) for name in self.law.parameters]
         return pd.DataFrame(self.estimate.covariance, names, names)
 
     @property
@@ -102,7 +72,7 @@ class LawFit:
         free = dict(zip(self.law.parameters, self.estimate.natural, strict=True))
         errors = dict(zip(self.law.parameters, np.sqrt(np.maximum(np.diag(self.estimate.covariance), 0)), strict=True))
         names = [term.coefficient for term in self.law.terms] + [term.alpha for term in self.law.terms] + ["L0"]
-        return {name: self._parameter(name, free, errors) for name in names}
+        return {name: read_parameter(self, name, free, errors) for name in names}
 
     @property
     def residual_std(self) -> float:
@@ -153,48 +123,9 @@ class LawFit:
                 distance = np.maximum(distance, np.maximum(shifted[name] / known.max(), known.min() / shifted[name]))
         return pd.DataFrame({**values, "loss": np.exp(log_loss), "low": low, "high": high, "distance": distance})
 
-    def draw(self, count: int = 1000, seed: int | None = None) -> np.ndarray:
-        """Returns draws (k, p) of (ln c, free exponents, ln L0): the bootstrap's, or else `count` normal ones."""
-        if self.draws is not None:
-            return self.draws
-        generator = np.random.default_rng(self.seed if seed is None else seed)
-        # By eigenvectors: a variance that is all but infinite makes the others' rounding look negative.
-        values, vectors = np.linalg.eigh(self.estimate.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        return self.estimate.natural + generator.normal(size=(count, len(values))) @ root.T
-
     def report(self, show_all: bool = False) -> str:
         """Returns the fit as text; with show_all also the numbers that the rows do not determine."""
-        e = self.estimate
-        where = ", ".join(
-            f"{name} = {self.labels[name]}" + (f" - {self.offsets[name]:g}" if self.offsets.get(name) else "")
-            for name in self.law.variables
-        )
-        lines = [self.law.formula(), f"  {where}", ""]
-        methods = list(self.natural_intervals)
-        several = len(methods) > 1
-        heads = [f"{method}" + (" *" if several and method == self.headline else "") for method in methods]
-        table = [["", "value", "std. error", *[f"{100 * self.confidence:g} % {head}" for head in heads], ""]]
-        reasons = list(dict.fromkeys(one.reason for one in self.parameters.values() if one.reason))
-        for one in self.parameters.values():
-            table.append(self._line(one, methods, reasons, show_all))
-        lines += align(table)
-        lines += [f"  ({i}) {reason}" for i, reason in enumerate(reasons, start=1)]
-        lines += ["", f"objective: {e.problem.objective.in_words}, sum {e.value:.8g}, mean {e.value / e.num_rows:.8g}"]
-        spread = "of ln L" if e.problem.objective.of_log else "of L"
-        lines.append(
-            f"rows: {e.num_rows} used of {self.rows.total}; {_counted(len(self.law.parameters), 'parameter')}; "
-            f"residual standard deviation {self.residual_std:.4g} {spread}"
-        )
-        searched = f" (on {e.search_rows} rows, the best taken on to all)" if e.search_rows < e.num_rows else ""
-        lines.append(
-            f"minimum: {100 * e.share_agreeing:.0f} % of {e.num_starts} starts agree{searched}; "
-            f"condition number {e.condition:.3g}; {self._strongest()}"
-        )
-        for left in self.rows.left_out:
-            lines.append(f"left out: {left.count} row{'s' * (left.count > 1)}: {left.reason}")
-        lines += [f"note: {note}" for note in (*self.rows.notes, *self.caveats)]
-        return "\n".join(lines)
+        return "\n".join(law_lines(self, show_all))
 
     def to_dict(self, show_all: bool = False) -> dict[str, Any]:
         """Returns the fit for JSON; numbers that the rows do not determine are None unless show_all."""
@@ -247,7 +178,7 @@ class LawFit:
                     "converged": e.converged,
                 },
                 "condition_number": e.condition,
-                "covariance_names": [_space_name(name) for name in self.law.parameters],
+                "covariance_names": [space_name(name) for name in self.law.parameters],
                 "covariance": e.covariance,
                 "correlations": correlations,
                 "seed": self.seed,
@@ -258,62 +189,6 @@ class LawFit:
     def to_json(self, show_all: bool = False) -> str:
         """Returns `to_dict` as a line of JSON."""
         return json.dumps(self.to_dict(show_all), allow_nan=False)
-
-    def _parameter(self, name: str, free: Mapping[str, float], errors: Mapping[str, float]) -> Parameter:
-        logged = name == "L0" or name.startswith("c_")
-        shared, source = None, name
-        if name not in free:
-            term = next((t for t in self.law.terms if t.alpha == name), None)
-            exponent = self.law.irreducible_loss if term is None else term.exponent
-            if not isinstance(exponent, str):
-                number = float(exponent or 0.0)
-                return Parameter(name, number, number, None, None, None, None, True, None, "plain", True, None, {})
-            shared, source = exponent, exponent
-        value = float(np.exp(free[source])) if logged else float(free[source])
-        error = float(errors[source])
-        reason = self.unidentified.get(source)
-        spans = {method: found.get(source) for method, found in self.natural_intervals.items()}
-        low, high = spans.get(self.headline) or (None, None)
-        return Parameter(
-            name,
-            value,
-            None if reason else value,
-            value * error if logged else error,
-            error if logged else None,
-            low,
-            high,
-            reason is None,
-            reason,
-            "ln" if logged else "plain",
-            False,
-            shared,
-            spans,
-        )
-
-    def _line(self, one: Parameter, methods: list[str], reasons: Sequence[str | None], show_all: bool) -> list[str]:
-        if one.fixed:
-            return [one.name, significant(one.estimate), "fixed"]
-        number = "" if one.identified else f"({reasons.index(one.reason) + 1})"
-        if not one.identified and not show_all:
-            return [one.name, "?", f"not identified {number}"]
-        cells = [
-            one.name,
-            significant(one.estimate, one.standard_error),
-            significant(one.standard_error, one.standard_error),
-        ]
-        for method in methods:
-            cells.append(interval_text(one.intervals.get(method), one.standard_error))
-        tail = f"as {one.shared_with}" if one.shared_with else ""
-        return [*cells, tail if one.identified else f"not identified {number}"]
-
-    def _strongest(self) -> str:
-        names = self.law.parameters
-        table = np.array(self.correlations)
-        if len(names) < 2:
-            return "one parameter"
-        upper = np.triu(np.abs(table), 1)
-        i, j = np.unravel_index(int(np.argmax(np.nan_to_num(upper))), upper.shape)
-        return f"largest correlation {table[i, j]:.2f} ({_space_name(names[i])}, {_space_name(names[j])})"
 
     def _points(self, variables: Mapping[str, Any] | pd.DataFrame) -> dict[str, np.ndarray]:
         found = {}
@@ -330,21 +205,3 @@ class LawFit:
                 raise refuse(name, f"finite and greater than {offset:g}", f"{wrong:g}", "Give a point of the law.")
             found[name] = values
         return dict(zip(found, np.broadcast_arrays(*found.values()), strict=True))
-
-
-def interval_text(interval: Interval | tuple[float | None, float | None] | None, error: float | None) -> str:
-    """Writes `[0.83, 1.07]`; an open side as `...`, none as `-`."""
-    if interval is None:
-        return "-"
-    low, high = interval
-    return (
-        f"[{'...' if low is None else significant(low, error)}, {'...' if high is None else significant(high, error)}]"
-    )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
-
-
-def _space_name(name: str) -> str:
-    return f"ln {name}" if name == "L0" or name.startswith("c_") else name

@@ -14,15 +14,8 @@ from toydepth.errors import did_you_mean
 from toydepth.fit.checks import check_count, is_number, number_name, refuse
 from toydepth.fit.law.law_fit import LawFit
 from toydepth.fit.law.saved import SavedLaw, as_saved
-from toydepth.fit.law.table.reading import (
-    NUMBER,
-    as_table,
-    check_has_column,
-    column_of,
-    name_some,
-    read_numbers,
-    show_cell,
-)
+from toydepth.fit.law.table.cells import NUMBER, check_has_column, column_of, name_some, read_numbers, show_cell
+from toydepth.fit.law.table.reading import as_table
 
 KINDS = ("log", "linear", "student")
 

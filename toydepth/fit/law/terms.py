@@ -140,12 +140,23 @@ class Law:
         return "L = " + " + ".join(parts)
 
 
+def exponent_text(exponent: float | str | None) -> str:
+    """Writes a term's exponent: a number, or the name of what it is shared with.
+
+    Example:
+        >>> exponent_text(1 / 3), exponent_text("alpha_m")
+        ('0.3333', 'alpha_m')
+    """
+    return f"{exponent:.4g}" if is_number(exponent) else str(exponent)
+
+
+def space_name(name: str) -> str:
+    """Returns the name of what is fitted for a parameter: `ln c_m`, `ln L0`, `alpha_m`."""
+    return f"ln {name}" if name == "L0" or name.startswith("c_") else name
+
+
 def _power(term: Term) -> str:
-    if term.exponent is None:
-        return f"^{term.alpha}"
-    if isinstance(term.exponent, str):
-        return f"^{term.exponent}"
-    return "" if term.exponent == 1 else f"^{term.exponent:.4g}"
+    return "" if term.exponent == 1 else f"^{term.alpha if term.exponent is None else exponent_text(term.exponent)}"
 
 
 def free_law(*variables: str) -> Law:

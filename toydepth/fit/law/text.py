@@ -1,4 +1,4 @@
-"""Tables in plain text."""
+"""What reports are made of: tables in plain text, numbers, p values, what an error says."""
 
 from __future__ import annotations
 
@@ -42,3 +42,33 @@ def significant(value: float | None, error: float | None = None) -> str:
     if -4 <= size < 7:
         return f"{value:.{max(digits - size - 1, 0)}f}"
     return f"{value:.{max(digits - 1, 0)}e}"
+
+
+def interval_text(interval: tuple[float | None, float | None] | None, error: float | None) -> str:
+    """Writes `[0.83, 1.07]`; an open side as `...`, none as `-`."""
+    if interval is None:
+        return "-"
+    low, high = interval
+    return (
+        f"[{'...' if low is None else significant(low, error)}, {'...' if high is None else significant(high, error)}]"
+    )
+
+
+def p_value_text(p_value: float | None) -> str:
+    """Writes `= 0.013`, and `< 0.0001` below: far out in a tail the digits of a p value mean nothing.
+
+    Example:
+        >>> p_value_text(0.01312), p_value_text(1e-9), p_value_text(None)
+        ('= 0.013', '< 0.0001', '= -')
+    """
+    return "= -" if p_value is None else f"= {p_value:.2g}" if p_value >= 1e-4 else "< 0.0001"
+
+
+def error_text(error: object) -> str:
+    r"""Returns what an error says, on one line.
+
+    Example:
+        >>> error_text(ValueError("no\n  number")), error_text(ValueError())
+        ('no number', 'ValueError')
+    """
+    return " ".join(str(error).split()) or type(error).__name__

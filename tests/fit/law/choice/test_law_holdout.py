@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from toydepth.errors import InputError
-from toydepth.fit.law.choice.holdout import find_scales, hold_out_largest, leave_scales_out, start_at
+from toydepth.fit.law.choice.holdout import hold_out_largest
+from toydepth.fit.law.choice.refit import start_at
+from toydepth.fit.law.choice.scales import find_scales, leave_scales_out
 from toydepth.fit.law.fitting import estimate_rows
 from toydepth.fit.law.model import make_model
 from toydepth.fit.law.objective import Objective
-from toydepth.fit.law.table.rows import Rows, choose_rows
+from toydepth.fit.law.table.choose import choose_rows
+from toydepth.fit.law.table.rows import Rows
 from toydepth.fit.law.terms import LAWS, Law
 
 CHINCHILLA = LAWS["chinchilla"]("N", "D")

@@ -9,7 +9,7 @@ from scipy import stats
 from toydepth.fit.law.choice.compare import compare_laws
 from toydepth.fit.law.choice.replicates import find_pure_error, lack_of_fit
 from toydepth.fit.law.objective import Objective
-from toydepth.fit.law.table.rows import choose_rows
+from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.terms import LAWS, Law, Term
 
 LOG, LINEAR = Objective("log"), Objective("linear")

@@ -14,7 +14,7 @@ from toydepth.fit.law.published.adam import adam
 from toydepth.fit.law.published.chinchilla import GRID, ChinchillaProblem, repeat_chinchilla
 from toydepth.fit.law.published.depth import PUBLISHED, START, DepthProblem, repeat_depth
 from toydepth.fit.law.published.reference import PROCEDURES, run_reference
-from toydepth.fit.law.table.rows import choose_rows
+from toydepth.fit.law.table.choose import choose_rows
 
 DEPTH = {"m": "d_model", "ell": "n_layers", "D": "num_tokens"}
 

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from toydepth.errors import InputError
-from toydepth.fit.law.table.derive import add_columns, non_embedding_parameters, tau_from_rates, tau_from_schedule
+from toydepth.fit.law.table.choose import choose_rows
+from toydepth.fit.law.table.derive import add_columns, non_embedding_parameters
 from toydepth.fit.law.table.reading import read_table
-from toydepth.fit.law.table.rows import choose_rows
+from toydepth.fit.law.table.tau import tau_from_rates, tau_from_schedule
 
 TABLE = pd.DataFrame(
     {

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from toydepth.errors import InputError
+from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.table.reading import read_table
-from toydepth.fit.law.table.rows import Rows, choose_rows
+from toydepth.fit.law.table.rows import Rows
 
 SMALL = {"m": [64, 128, 256, 512], "loss": [4.0, 3.0, 2.5, 2.0]}
 

@@ -9,7 +9,8 @@ import pytest
 from toydepth.errors import InputError
 from toydepth.fit.law import fit_law
 from toydepth.fit.law.uses.compute import best_allocation
-from toydepth.fit.law.uses.shape import Laws, best_shape, draw_laws
+from toydepth.fit.law.uses.draws import Laws, draw_laws
+from toydepth.fit.law.uses.shape import best_shape
 
 COLUMNS = {"m": "m", "ell": "ell", "D": "D"}
 

@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 from toydepth.errors import InputError
 from toydepth.fit.law import Objective, fit_law
 from toydepth.fit.law.solve import Problem, solve
-from toydepth.fit.law.uses.plan import jacobian_at, next_runs, noise_variance
+from toydepth.fit.law.uses.plan import jacobian_at, next_runs
 
 COLUMNS = {"m": "m", "ell": "ell", "D": "D"}
 TRUTH = {"alpha_ell": 1.0, "alpha_D": 1 / 3}
@@ -29,7 +29,7 @@ def candidates():
 def _variances(fit, runs, gradient):
     """Before, and after all of the runs, with the information matrix put together afresh."""
     information = np.linalg.inv(fit.estimate.own_covariance)
-    after = information + jacobian_at(fit, runs).T @ jacobian_at(fit, runs) / noise_variance(fit)
+    after = information + jacobian_at(fit, runs).T @ jacobian_at(fit, runs) / fit.estimate.noise_variance
     return [float(gradient @ np.linalg.inv(matrix) @ gradient) for matrix in (information, after)]
 
 
@@ -112,7 +112,7 @@ def test_noise_is_that_of_the_covariance(make_table, objective):
     jacobian = jacobian_at(fit, pd.DataFrame(fit.rows.variables))
     np.testing.assert_allclose(jacobian, e.jacobian, rtol=1e-10)
     inverse = np.linalg.inv(jacobian.T @ (e.weights[:, None] * jacobian))
-    np.testing.assert_allclose(noise_variance(fit) * inverse, e.own_covariance, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(fit.estimate.noise_variance * inverse, e.own_covariance, rtol=1e-6, atol=1e-12)
 
 
 def test_default_candidates_reach_an_octave_beyond(fit):

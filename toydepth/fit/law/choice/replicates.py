@@ -99,7 +99,7 @@ def find_pure_error(rows: Rows, objective: Objective) -> PureError:
         objective: of which residuals are.
 
     Example:
-        >>> from toydepth.fit.law.table.rows import choose_rows
+        >>> from toydepth.fit.law.table.choose import choose_rows
         >>> table = {"N": [1, 1, 1, 2, 3], "loss": [3.0, 3.2, 3.2, 2.0, 1.5]}
         >>> pure = find_pure_error(choose_rows(table, {"N": "N"}, "loss"), Objective("linear"))
         >>> pure.copies, pure.num_points, pure.degrees, round(pure.std, 4)
@@ -156,7 +156,7 @@ def lack_of_fit(pure: PureError, sum_squares: float, num_parameters: int, object
         objective: of the fit; F is of least squares, so that huber and student have none.
 
     Example:
-        >>> from toydepth.fit.law.table.rows import choose_rows
+        >>> from toydepth.fit.law.table.choose import choose_rows
         >>> table = {"N": [1, 1, 2, 3], "loss": [1.0, 3.0, 4.0, 6.0]}
         >>> pure = find_pure_error(choose_rows(table, {"N": "N"}, "loss"), Objective("linear"))
         >>> found = lack_of_fit(pure, 6.0, 1, Objective("linear"))  # ((6 - 2) / 2) / (2 / 1)

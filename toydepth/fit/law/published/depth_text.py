@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toydepth.fit.law.law_fit import interval_text
-from toydepth.fit.law.text import align, significant
+from toydepth.fit.law.text import align, interval_text, significant
 
 _SHOWS = 1e-3  # of an exponent: what three decimals tell
 _ORDER = ("alpha_m", "alpha_ell", "alpha_D", "L0", "c_m", "c_ell", "c_D")

@@ -13,8 +13,9 @@ from toydepth.errors import did_you_mean
 from toydepth.fit.checks import plain, refuse
 from toydepth.fit.law.published.chinchilla import repeat_chinchilla
 from toydepth.fit.law.published.depth import repeat_depth
+from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.table.reading import as_table, read_table
-from toydepth.fit.law.table.rows import Rows, choose_rows
+from toydepth.fit.law.table.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from typing import Any
 
 from toydepth.fit.checks import check_confidence
 from toydepth.fit.law.law_fit import LawFit
-from toydepth.fit.law.uses.compute import Compute, best_allocation
+from toydepth.fit.law.uses.allocation import Compute
+from toydepth.fit.law.uses.compute import best_allocation
 from toydepth.fit.law.uses.cost import DEFAULT_COST, make_cost
-from toydepth.fit.law.uses.shape import Shape, best_shape, draw_laws
+from toydepth.fit.law.uses.draws import draw_laws
+from toydepth.fit.law.uses.shape import Shape, best_shape
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from toydepth.errors import InputError, did_you_mean
 from toydepth.fit.checks import refuse
+from toydepth.fit.law.text import error_text
 
 DEFAULT_COST = "6*N*D"
 SIZE_FACTOR = 12.0  # N = 12 m^2 ell, as derive.non_embedding_parameters has it
@@ -65,7 +66,7 @@ class Cost:
             except InputError:
                 raise
             except Exception as error:  # of a function that is not ours
-                reason = " ".join(str(error).split()) or type(error).__name__
+                reason = error_text(error)
                 advice = "It is called with arrays by name, and must return one of their shape."
                 raise refuse("cost", "a function that can be called", f"{self.text}: {reason}", advice) from None
 

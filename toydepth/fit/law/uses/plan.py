@@ -15,7 +15,8 @@ from toydepth.errors import did_you_mean
 from toydepth.fit.checks import check_confidence, check_count, refuse
 from toydepth.fit.law.law_fit import LawFit
 from toydepth.fit.law.uses.cost import DEFAULT_COST, SIZE_FACTOR, make_cost, with_size
-from toydepth.fit.law.uses.shape import Valley, laws_of, raw_variables, why_unknown
+from toydepth.fit.law.uses.draws import laws_of, why_unknown
+from toydepth.fit.law.uses.valley import Valley
 
 _STEP = 1e-5  # in ln c, exponents, ln L0, of the finite differences that give the gradient of a target
 _MOST_CANDIDATES = 4096
@@ -78,7 +79,7 @@ def next_runs(
     if len(runs) < count:
         raise refuse("count", f"at most the number of candidates, {len(runs)}", count, "Give more candidates.")
     jacobian = jacobian_at(fit, runs)
-    covariance, noise = fit.estimate.own_covariance.copy(), noise_variance(fit)
+    covariance, noise = fit.estimate.own_covariance.copy(), fit.estimate.noise_variance
     degrees = fit.estimate.interval_degrees
     half = lambda n: scale * stdtrit(degrees + n, 0.5 + confidence / 2) * np.sqrt(_quadratic(gradient, covariance))  # noqa: E731
     widths, chosen, free = [half(0)], [], np.ones(len(runs), bool)
@@ -106,12 +107,6 @@ def jacobian_at(fit: LawFit, runs: pd.DataFrame) -> np.ndarray:
     shifted = {name: runs[name].to_numpy(float) - fit.offsets.get(name, 0.0) for name in fit.law.variables}
     log_loss, jacobian = e.problem.model.on(shifted).jacobian(e.theta)
     return (jacobian if e.problem.objective.of_log else jacobian * np.exp(log_loss)).T
-
-
-def noise_variance(fit: LawFit) -> float:
-    """Returns sigma^2 of one run of weight 1, as in the fit's covariance: E[psi^2] / E[rho'']^2 of an M estimator."""
-    e = fit.estimate
-    return e.noise / max(e.problem.objective.mean_curvature(e.residuals, e.weights), 1e-300)
 
 
 def _gradient(fit: LawFit, target: Target) -> tuple[np.ndarray, float]:
@@ -155,7 +150,7 @@ def _read_target(fit: LawFit, target: Target) -> tuple[float, Callable[[np.ndarr
     if name == "m/ell":
         if not {"m", "ell"} <= set(law.variables):
             raise refuse("target", "of the law's variables", "m/ell", f"The law is of {', '.join(law.variables)}.")
-        rows = raw_variables(fit)
+        rows = fit.rows.unshifted(fit.offsets)
         log_size = float(np.log(np.median(SIZE_FACTOR * rows["m"] ** 2 * rows["ell"])))
         shape = lambda natural: Valley(fit, laws_of(fit, natural)).best(log_size)  # noqa: E731
         needs = ["c_m", "alpha_m", "c_ell", "alpha_ell"]
@@ -200,7 +195,7 @@ def _given(fit: LawFit, candidates: pd.DataFrame) -> pd.DataFrame:
 
 
 def _default_candidates(fit: LawFit) -> pd.DataFrame:
-    rows = raw_variables(fit)
+    rows = fit.rows.unshifted(fit.offsets)
     names = fit.law.variables
     points = max(min(_POINTS, int(_MOST_CANDIDATES ** (1 / len(names)))), 3)
     axes = []

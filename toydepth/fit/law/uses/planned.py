@@ -26,7 +26,7 @@ class Predictions:
         """Returns the losses as text; what lies beyond the rows is said."""
         level = f"{100 * self.confidence:g} %"
         rows = [[*self.variables, "loss", f"{level} of the law", f"{level} of a run", "beyond the rows"]]
-        for _, point in self.table.iterrows():
+        for point in self.table.to_dict("records"):
             error = (point["high"] - point["low"]) / 4
             spans = [
                 f"[{significant(point[low], error)}, {significant(point[high], error)}]"
