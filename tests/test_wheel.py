@@ -70,7 +70,8 @@ def test_the_sdist_holds_what_it_takes_to_build_and_to_test(dist: Path, reposito
     (path,) = dist.glob("toydepth-*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    wanted = {"conf/train.yaml", "toydepth/cli/command.py", "tests/conftest.py", "pyproject.toml", "README.md", "LICENSE"}
+    wanted = {"conf/train.yaml", "toydepth/cli/command.py", "tests/conftest.py"}
+    wanted |= {"pyproject.toml", "README.md", "LICENSE"}
     assert wanted <= names
     assert {f"toydepth/{name}" for name in files(repository / "toydepth", "*.py")} <= names
     assert not [name for name in names if name.startswith(("runs/", ".venv"))]

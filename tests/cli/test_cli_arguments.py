@@ -133,7 +133,8 @@ def test_export_and_figures_refuse_in_one_line(capsys, run, tmp_path):
 def test_a_command_that_does_not_exist(capsys):
     code, out, err = call(capsys, "fti")
     assert (code, out) == (2, "")
-    assert err == "toydepth: command must be one of train | fit | figures | law | export, got fti. Did you mean 'fit'?\n"
+    known = "train | fit | figures | law | export"
+    assert err == f"toydepth: command must be one of {known}, got fti. Did you mean 'fit'?\n"
     code, out, err = call(capsys, "--qqq")
     assert (code, out, len(err.splitlines())) == (2, "", 1) and err.startswith("toydepth: Unrecognized options: --qqq.")
 
@@ -254,3 +255,12 @@ def test_help_loads_no_large_library(repository):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not any(f"'{name}'" in done.stderr for name in ("pandas", "jax", "matplotlib"))
+
+
+def test_a_reader_that_has_read_enough_is_no_traceback():
+    command = [sys.executable, "-m", "toydepth.cli", "law", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

@@ -18,6 +18,7 @@ from toydepth.cli.runs import export, figures, fit, train
 from toydepth.errors import InputError, RunError, did_you_mean
 
 _INTERRUPTED = 130  # as a shell has it: 128 and the number of SIGINT
+_PIPE_CLOSED = 141  # and of SIGPIPE
 
 
 _DESCRIPTION = "What does depth buy? Trains students of many depths, fits exponents and scaling laws, draws figures."
@@ -79,6 +80,10 @@ def _run(arguments: list[str]) -> int:
     except (InputError, RunError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
+    except BrokenPipeError:
+        # Whoever read has read enough (`| head`). What is still buffered would fail again as Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
     except OSError as error:
         if error.filename is None:
             raise

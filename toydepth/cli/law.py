@@ -164,7 +164,12 @@ def _need_numpyro() -> None:
 def _with_posterior(fit: LawFit, intervals: IntervalOptions) -> LawFit:
     from toydepth.bayes import sample_law
 
-    posterior = sample_law(fit, seed=intervals.seed)
+    try:
+        posterior = sample_law(fit, seed=intervals.seed)
+    except InputError as error:
+        if intervals.intervals == "nuts":
+            raise
+        return replace(fit, caveats=(*fit.caveats, f"no posterior: {error}"))
     headline = "nuts" if intervals.intervals == "nuts" else fit.headline
     found = fit.natural_intervals | {"nuts": posterior.intervals}
     return replace(fit, headline=headline, natural_intervals=found, caveats=(*fit.caveats, *posterior.caveats))

@@ -51,12 +51,30 @@ def ask(
         answers["plan"] = plan_runs(fit, questions.plan)
     if questions.multiverse:
         from toydepth.fit.law.choice.multiverse import multiverse
+        from toydepth.fit.law.choice.options import EXCLUSIONS
+        from toydepth.fit.law.objective import OBJECTIVES, Objective
 
+        # The base is what was asked for; the other options are those of `multiverse`.
         answers["multiverse"] = multiverse(
-            frame, fit.law, named, loss=columns.loss, query=rows.query, weights=columns.weights,
-            groups=columns.groups, confidence=intervals.confidence, seed=intervals.seed,
-        )  # fmt: skip
+            frame,
+            fit.law,
+            named,
+            loss=columns.loss,
+            exclusions=_first(rows.exclude_highest, [k for k in EXCLUSIONS if k < fit.rows.total / 2]),
+            ties=_first(rows.ties, ["below", "rank"]),
+            offsets=[{"ell": law.offset}, {}] if law.offset else None,
+            objectives=_first(kind, [Objective(name) for name in OBJECTIVES if name != kind.kind]),
+            query=rows.query,
+            weights=columns.weights,
+            groups=columns.groups,
+            confidence=intervals.confidence,
+            seed=intervals.seed,
+        )
     return answers
+
+
+def _first(base: Any, options: list[Any]) -> list[Any]:
+    return [base, *(option for option in options if option != base)]
 
 
 def write(fit: LawFit, answers: dict[str, Any], folder: Path, show_all: bool, draw: bool) -> list[Path]:
@@ -68,12 +86,13 @@ def write(fit: LawFit, answers: dict[str, Any], folder: Path, show_all: bool, dr
     extra = {name: answer.to_dict() for name, answer in answers.items()}
     written = [write_law(fit, folder / "fit.json", show_all=show_all, extra=extra)]
     if draw:
-        done = write_law_figures(fit, folder)
-        written += done.paths
-        for name, reason in done.skipped:
-            print(f"toydepth law: not drawn: {name}: {reason}", file=sys.stderr)
+        drawn = [write_law_figures(fit, folder)]
         if "multiverse" in answers:
             from toydepth.report.law_multiverse_figure import write_multiverse_figure
 
-            written += write_multiverse_figure(answers["multiverse"], folder).paths
+            drawn.append(write_multiverse_figure(answers["multiverse"], folder))
+        for done in drawn:
+            written += done.paths
+            for name, reason in done.skipped:
+                print(f"toydepth law: not drawn: {name}: {reason}", file=sys.stderr)
     return written

@@ -77,7 +77,12 @@ def _column(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Any:
-    import numpy as np
-    import pandas as pd
+    """A column as numbers; what is none becomes NaN, and its row is counted among those left out."""
+    from toydepth.fit.law.table.cells import THOUSANDS, read_numbers, show_cell
 
-    return np.asarray(pd.to_numeric(_column(frame, name), errors="coerce"), dtype=np.float64)
+    column = _column(frame, name)
+    values, kinds = read_numbers(column)
+    grouped = kinds == THOUSANDS
+    if grouped.any():
+        raise InputError(f"{name} must be a column of numbers, got {show_cell(column.iloc[int(grouped.argmax())])}.")
+    return values

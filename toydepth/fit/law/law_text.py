@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 def law_lines(fit: LawFit, show_all: bool = False) -> list[str]:
     """Returns a fit as lines of text; with show_all also the numbers that the rows do not determine."""
     e = fit.estimate
-    where = ", ".join(
-        f"{name} = {fit.labels[name]}" + (f" - {fit.offsets[name]:g}" if fit.offsets.get(name) else "")
-        for name in fit.law.variables
-    )
+    where = ", ".join(f"{name} = {fit.labels[name]}{_offset(fit.offsets.get(name, 0.0))}" for name in fit.law.variables)
     lines = [fit.law.formula(), f"  {where}", ""]
     methods = list(fit.natural_intervals)
     several = len(methods) > 1
@@ -74,6 +71,10 @@ def _strongest(fit: LawFit) -> str:
     upper = np.triu(np.abs(table), 1)
     i, j = np.unravel_index(int(np.argmax(np.nan_to_num(upper))), upper.shape)
     return f"largest correlation {table[i, j]:.2f} ({space_name(names[i])}, {space_name(names[j])})"
+
+
+def _offset(value: float) -> str:
+    return f" {'-' if value > 0 else '+'} {abs(value):g}" if value else ""
 
 
 def _counted(count: int, what: str) -> str:

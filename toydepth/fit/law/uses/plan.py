@@ -16,6 +16,7 @@ from toydepth.fit.checks import check_confidence, check_count, refuse
 from toydepth.fit.law.law_fit import LawFit
 from toydepth.fit.law.uses.cost import DEFAULT_COST, SIZE_FACTOR, make_cost, with_size
 from toydepth.fit.law.uses.draws import laws_of, why_unknown
+from toydepth.fit.law.uses.shape import NO_SIZE, size_ratio
 from toydepth.fit.law.uses.valley import Valley
 
 _STEP = 1e-5  # in ln c, exponents, ln L0, of the finite differences that give the gradient of a target
@@ -150,6 +151,8 @@ def _read_target(fit: LawFit, target: Target) -> tuple[float, Callable[[np.ndarr
     if name == "m/ell":
         if not {"m", "ell"} <= set(law.variables):
             raise refuse("target", "of the law's variables", "m/ell", f"The law is of {', '.join(law.variables)}.")
+        if size_ratio(fit) is None:
+            raise refuse("target", "a number that follows from the law", "m/ell", f"{NO_SIZE}.")
         rows = fit.rows.unshifted(fit.offsets)
         log_size = float(np.log(np.median(SIZE_FACTOR * rows["m"] ** 2 * rows["ell"])))
         shape = lambda natural: Valley(fit, laws_of(fit, natural)).best(log_size)  # noqa: E731
