@@ -25,18 +25,22 @@ MAY_IMPORT = {
     "bank": {"net", "config", "errors"},
     "runs": {"errors"},
     "fit": {"runs", "errors"},
+    "hidden": {"errors"},
     "report": {"fit", "runs", "errors"},
-    "export": {"bank", "net", "config", "runs", "errors"},
+    "weights": {"bank", "config", "runs", "errors"},
+    "export": {"weights", "runs", "errors"},
+    "states": {"weights", "hidden", "bank", "net", "config", "errors"},
     "job": {"bank", "net", "config", "runs", "fit", "report", "errors"},
     "train": {"job", "config", "runs", "errors"},
     "bayes": {"fit", "errors"},
-    "cli": {"bayes", "train", "job", "export", "bank", "net", "config", "runs", "fit", "report", "errors"},
+    "cli": {"bayes", "states", "hidden", "train", "job", "export"}
+    | {"bank", "net", "config", "runs", "fit", "report", "errors"},
     "toydepth": {"config", "runs", "fit"},
 }
 
 # What can be read and fitted where there is no jax stays readable there.
 WITHOUT_JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "hydra", "torch"}
-NEVER_IMPORTS = {"runs": WITHOUT_JAX, "fit": WITHOUT_JAX, "report": WITHOUT_JAX}
+NEVER_IMPORTS = dict.fromkeys(("runs", "fit", "hidden", "report"), WITHOUT_JAX)
 ONLY_IMPORTS = {"net": {"jax", "flax"}}
 TRACKERS = "toydepth.runs.trackers"
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import reprlib
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import jax
 import numpy as np
 
-from toydepth.bank import make_bank, prepare_devices
-from toydepth.bank.checkpoint import Checkpoints
-from toydepth.config import TrainConfig, from_dict
 from toydepth.errors import InputError
-from toydepth.runs import RunRecord, read_record
 from toydepth.runs.files import replacing
-from toydepth.runs.record import RECORD_FILE, matches
+from toydepth.weights import load_weights
 
 
 def export_weights(run: str | Path, output: str | Path) -> dict[str, np.ndarray]:
@@ -42,14 +36,7 @@ def export_weights(run: str | Path, output: str | Path) -> dict[str, np.ndarray]
     if not Path(output).name.endswith(".npz"):
         # Any other name may be that of a file of the run.
         raise InputError(f"output must be a name that ends in .npz, got {str(output)!r}. Add .npz to it.")
-    folder = Path(run)
-    record = read_record(folder)
-    config = _read_config(folder, record)
-    bank = make_bank(config, prepare_devices(config))
-    saved = Checkpoints(folder / "checkpoints", record.config_hash).restore(bank.state)
-    if saved is None:
-        raise _no_checkpoint(folder, record.status)
-    state = jax.device_get(saved[0])
+    config, bank, state = load_weights(run)
     arrays: dict[str, Any] = {"step": np.asarray(state["step"]), "teacher/depth": np.asarray(config.teacher.depth)}
     teachers = jax.device_get(bank.teachers)
     for replicate in range(config.replicates):
@@ -69,52 +56,6 @@ def export_weights(run: str | Path, output: str | Path) -> dict[str, np.ndarray]
     with replacing(Path(output)) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
     return arrays
-
-
-def _read_config(folder: Path, record: RunRecord) -> TrainConfig:
-    """Returns the config that a run was trained with; raises InputError naming the record where it is none."""
-    fault = _find_fault("config", record.config, TrainConfig)
-    try:
-        if not fault:
-            return from_dict(record.config)
-    except (InputError, RecursionError) as error:
-        fault = f"one in which {str(error).split('. ')[0].rstrip('.')}"
-    condition = "the record of a run with its whole config"
-    advice = "Restore the file, or export with the version of toydepth that trained the run."
-    raise InputError(f"{folder / RECORD_FILE} must be {condition}, got {fault}. {advice}")
-
-
-def _find_fault(name: str, content: Any, kind: Any) -> str | None:
-    """Says what keeps `content` from being what was written of the dataclass `kind`: missing, too much, wrong type."""
-    if not isinstance(content, dict):
-        return f"{name} {reprlib.repr(content)}"
-    hints = get_type_hints(kind)
-    for key in content:
-        if key not in hints:
-            return f"an unknown {name}.{reprlib.repr(key)[1:-1]}"
-    for key, hint in hints.items():
-        if key not in content:
-            return f"no {name}.{key}"
-        if dataclasses.is_dataclass(hint):
-            fault = _find_fault(f"{name}.{key}", content[key], hint)
-        else:
-            fault = None if matches(content[key], hint) else f"{name}.{key} {reprlib.repr(content[key])}"
-        if fault:
-            return fault
-    return None
-
-
-def _no_checkpoint(folder: Path, status: str) -> InputError:
-    checkpoints = folder / "checkpoints"
-    # A checkpoint is a folder named by its step; restore() has passed over those that it could not read.
-    damaged = checkpoints.is_dir() and any(entry.name.isdigit() for entry in checkpoints.iterdir())
-    got = "only unreadable ones" if damaged else "none"
-    if status in ("complete", "diverged"):
-        # Training in this folder again would only read what it holds.
-        advice = "Train the run in another folder (hydra.run.dir): it ends with one."
-    else:
-        advice = "Start the run again: it ends with one."
-    return InputError(f"{checkpoints} must hold a checkpoint, got {got}. {advice}")
 
 
 def _flatten(prefix: str, params: dict[str, Any]) -> dict[str, np.ndarray]:

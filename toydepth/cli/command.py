@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from toydepth.cli.hidden import hidden
 from toydepth.cli.law import law
 from toydepth.cli.runs import export, figures, fit, train
 from toydepth.errors import InputError, RunError, did_you_mean
@@ -22,7 +23,14 @@ _PIPE_CLOSED = 141  # and of SIGPIPE
 
 
 _DESCRIPTION = "What does depth buy? Trains students of many depths, fits exponents and scaling laws, draws figures."
-_COMMANDS: dict[str, Any] = {"train": train, "fit": fit, "figures": figures, "law": law, "export": export}
+_COMMANDS: dict[str, Any] = {
+    "train": train,
+    "fit": fit,
+    "figures": figures,
+    "law": law,
+    "hidden": hidden,
+    "export": export,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

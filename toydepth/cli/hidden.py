@@ -1,0 +1,109 @@
+"""`toydepth hidden`: how each block moves each example of a run's own teachers and students."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from toydepth.cli.output import check_given, print_json
+from toydepth.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMES = ["network", "teacher", "replicate", "depth", "init", "temperature", "weights"]
+
+
+def hidden(
+    runs: tuple[str, ...] = (),
+    folder: str = "hidden",
+    weights: Literal["average", "raw"] = "average",
+    examples: int = 2048,
+    seed: int = 0,
+    json: bool = False,
+) -> int:
+    """Angles between states and between updates, norms and progress, layer by layer, of the networks of runs.
+
+    Args:
+        runs: Folders of finished runs.
+        folder: For hidden.parquet, hidden.json and the figure.
+        weights: Of students: their moving average, or the raw ones.
+        examples: Fresh inputs, the same for every network.
+        seed: Of the inputs.
+        json: Print the table by layer.
+    """
+    import pandas as pd
+
+    from toydepth.report.hidden_figure import write_hidden_figure
+    from toydepth.runs.files import replacing, write_json
+    from toydepth.states import states_of_run
+
+    check_given("folder", folder)
+    if not runs:
+        raise InputError("runs must be the folder of a run, or several, got none. Give --runs FOLDER.")
+    table = pd.concat(
+        [states_of_run(run, weights=weights, num_examples=examples, seed=seed) for run in runs], ignore_index=True
+    )
+    verdicts = _verdicts(table)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    with replacing(target / "hidden.parquet") as temporary:
+        table.to_parquet(temporary)
+    layers = _plain(table)
+    write_json(target / "hidden.json", {"schema": 1, "layers": layers, "regimes": verdicts})
+    written = [target / "hidden.parquet", target / "hidden.json", *write_hidden_figure(table, target).paths]
+    if json:
+        print_json({"layers": layers, "regimes": verdicts, "written": [str(path) for path in written]})
+        return 0
+    _print(verdicts)
+    print(f"\nwritten: {target}: {', '.join(path.name for path in written)}")
+    return 0
+
+
+def _verdicts(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """A regime a network: its labels, the verdict and the numbers behind it."""
+    from toydepth.hidden.regime import find_regime
+
+    found = []
+    keys = ["run", *_NAMES]
+    groups: list[tuple[Any, Any]] = list(table.groupby(keys, dropna=False, sort=False))
+    for labels, layers in groups:
+        regime = find_regime(layers)
+        told: dict[str, Any] = dict(zip(keys, labels, strict=True))
+        told |= {
+            name: getattr(regime, name) for name in ("verdict", "why", "updates", "unevenness", "stopped_fraction")
+        }
+        found.append({name: _none(value) for name, value in told.items()})
+    return found
+
+
+def _print(verdicts: list[dict[str, Any]]) -> None:
+    """A line a network, teachers first; replicates stand beside each other."""
+    from toydepth.fit.law.text import align
+
+    for run in dict.fromkeys(one["run"] for one in verdicts):
+        print(run)
+        rows = [["network", "depth", "regime", "updates / (pi/2)", "unevenness of steps", "middle stopped"]]
+        for one in verdicts:
+            if one["run"] != run:
+                continue
+            parts = [one["teacher"] if one["network"] == "teacher" else "", one["network"], one["init"] or ""]
+            name = " ".join(filter(None, [*parts, f"({one['replicate']})"]))
+            numbers = [_number(one[key]) for key in ("updates", "unevenness", "stopped_fraction")]
+            rows.append([name, str(one["depth"]), one["verdict"], *numbers])
+        print("\n".join(align(rows)))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _none(value: Any) -> Any:
+    """NaN, and pandas' and numpy's own, as JSON has them."""
+    if value is None or value != value:
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{name: _none(value) for name, value in row.items()} for row in table.to_dict("records")]
