@@ -228,7 +228,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(capsys, monkeypatch, run, c
         raise KeyboardInterrupt
 
     monkeypatch.setattr("toydepth.runs.load_runs", interrupt)
-    monkeypatch.setattr("toydepth.export.read_record", interrupt)
+    monkeypatch.setattr("toydepth.weights.read_record", interrupt)
     assert call(capsys, command, run) == (130, "", "")
 
 

@@ -94,7 +94,9 @@ def _run(arguments: list[str]) -> int:
         return _PIPE_CLOSED
     except OSError as error:
         if error.filename is None:
-            raise
+            got = f"{error.strerror or error}".lower()
+            print(f"{name}: the output must be writable, got: {got}. Send it elsewhere.", file=sys.stderr)
+            return RunError.exit_code
         print(f"{name}: {error.filename} must be readable or writable, got: {error.strerror}.", file=sys.stderr)
         return InputError.exit_code
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from toydepth.cli.law_answers import ask, write
+from toydepth.cli.law_answers import ask, provenance, write
 from toydepth.cli.law_options import (
     ColumnOptions,
     IntervalOptions,
@@ -53,34 +55,91 @@ def law(
         simulate: A table from a law.
         output: What is written.
     """
+    import numpy as np
+
     if simulate.simulate is not None:
         return _simulate(simulate, columns.loss, intervals.seed, output)
     if table is None:
         raise InputError("table must be a file (csv, tsv, jsonl, parquet), got none. Name one after the command.")
     check_given("table", table)
     check_given("folder", output.folder)
+    _check_used(tau, law, rows, intervals, questions)
     if questions.reference is not None:
         return _reference(questions.reference, table, columns, output)
-    frame, named = read_variables(table, columns, tau)
-    wanted = _law(law, named, table)
-    named = {name: named[name] for name in wanted.variables}
-    fit = _fit(frame, wanted, named, columns, law, rows, intervals)
-    answers = ask(fit, frame, named, columns, law, rows, intervals, questions)
-    folder = Path(output.folder) if output.folder else Path("laws") / Path(table).name.split(".")[0]
-    written = write(fit, answers, folder, intervals.show_all, output.figures == "yes")
+    folder = _folder(table, output)
+    options = (columns, tau, law, rows, intervals, questions)
+    # What overflows belongs to laws far from the rows, and ends as no number: no news for a person.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        frame, named = read_variables(table, columns, tau)
+        wanted = _law(law, named, table)
+        named = {name: named[name] for name in wanted.variables}
+        fit = _fit(frame, wanted, named, columns, law, rows, intervals)
+        made_by = provenance(table, options)
+        written = write(fit, {}, made_by, folder, intervals.show_all, output.figures == "yes")
+        # Said and kept before anything else is asked: a wrong question must not cost the fit.
+        if not output.json:
+            print(fit.report(intervals.show_all), flush=True)
+        answers: dict[str, Any] = {}
+        for name, answer in ask(fit, frame, named, columns, law, rows, intervals, questions):
+            answers[name] = answer
+            if not output.json:
+                print(f"\n{answer.report()}", flush=True)
+        if answers:
+            written += write(fit, answers, made_by, folder, intervals.show_all, False)[1:]
     if output.json:
         extra = {name: answer.to_dict() for name, answer in answers.items()}
         print_json(fit.to_dict(intervals.show_all) | extra | {"written": [str(path) for path in written]})
         return 0
-    print("\n\n".join([fit.report(intervals.show_all), *(answer.report() for answer in answers.values())]))
     print(f"\nwritten: {folder}: {', '.join(path.name for path in written)}")
     return 0
+
+
+def _folder(table: str, output: OutputOptions) -> Path:
+    """Makes the folder of the results, before any work is done; of the table's name, without its ending."""
+    stem = re.sub(r"(?i)\.(csv|tsv|jsonl|ndjson|parquet)(\.(gz|bz2|xz))?$", "", Path(table).name)
+    folder = Path(output.folder) if output.folder else Path("laws") / stem
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        got = (error.strerror or type(error).__name__).lower()
+        raise InputError(f"folder must be one that can be made, got {folder} ({got}). Give another.") from None
+    return folder
+
+
+def _check_used(
+    tau: TauOptions, law: LawOptions, rows: RowOptions, intervals: IntervalOptions, questions: QuestionOptions
+) -> None:
+    """Raises InputError for an option that nothing would read."""
+    if questions.reference is not None:
+        for group in (tau, law, rows, intervals):
+            if changed := _changed(group):
+                advice = "A published procedure brings its own rows, law and objective."
+                raise InputError(f"{changed} must be left out with --reference, got it. {advice}")
+    if not questions.follow and (changed := _changed(questions, ("cost", "budgets"))):
+        raise InputError(f"{changed} must come with --follow, got it alone. Add --follow.")
+    schedule = ("peak", "total_steps", "warmup_steps", "final_fraction", "decay_fraction")
+    if tau.tau_schedule is None and (changed := _changed(tau, schedule)):
+        raise InputError(f"{changed} must come with --tau-schedule, got it alone. Name a schedule.")
+
+
+def _changed(options: Any, names: Sequence[str] | None = None) -> str | None:
+    """The first option that is not at its default, as it is typed."""
+    plain = type(options)()
+    for field in fields(options):
+        if (names is None or field.name in names) and getattr(options, field.name) != getattr(plain, field.name):
+            return f"--{field.name.replace('_', '-')}"
+    return None
 
 
 def _law(options: LawOptions, named: dict[str, str], table: str) -> Law:
     from toydepth.fit.law import make_law
 
-    fixed = dict(_fixed(text) for text in options.fix)
+    fixed: dict[str, float | str | None] = {}
+    for text in options.fix:
+        key, value = _fixed(text)
+        if key in fixed:
+            raise InputError(f"fix must name each number once, got {key} twice. Leave one out.")
+        fixed[key] = value
     symbols = [name for name in named if options.law != "chinchilla" or name in ("N", "D")]
     if not symbols:
         advice = "Give --width, --depth, --data, --parameters, --tau or --terms."
@@ -201,6 +260,10 @@ def _simulate(options: SimulateOptions, loss: str, seed: int, output: OutputOpti
     saved = load_law(str(options.simulate))
     made = simulate_law(saved, read_table(options.design), noise=options.noise, seed=seed, loss=loss)
     path = Path(output.output or "simulated.csv")
+    if path.suffix != ".csv":
+        raise InputError(f"output must be a name that ends in .csv, got {path}. Add .csv to it.")
+    if path.exists():
+        raise InputError(f"output must be a new file, got {path}, which is there already. Give another name.")
     path.parent.mkdir(parents=True, exist_ok=True)
     made.to_csv(path, index=False)
     if output.json:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,76 +26,96 @@ def ask(
     rows: RowOptions,
     intervals: IntervalOptions,
     questions: QuestionOptions,
-) -> dict[str, Any]:
-    """Returns whatever else was asked: {name: answer}, each with report() and to_dict()."""
-    answers: dict[str, Any] = {}
+) -> Iterator[tuple[str, Any]]:
+    """Yields whatever else was asked, one after another: name and answer, each with report() and to_dict()."""
     kind = fit.estimate.problem.objective
     if questions.compare:
         from toydepth.fit.law.choice.compare import compare_laws
         from toydepth.fit.law.choice.rivals import usual_rivals
 
-        answers["comparison"] = compare_laws(
+        yield "comparison", compare_laws(
             fit.rows, usual_rivals(fit.law), fit.labels, fit.offsets, kind, seed=intervals.seed,
             confidence=intervals.confidence,
         )  # fmt: skip
     if questions.follow:
         from toydepth.fit.law.uses.consequences import consequences
 
-        answers["consequences"] = consequences(
-            fit, cost=questions.cost, budgets=questions.budgets or None, seed=intervals.seed
+        yield (
+            "consequences",
+            consequences(fit, cost=questions.cost, budgets=questions.budgets or None, seed=intervals.seed),
         )
     if questions.predict is not None:
         from toydepth.fit.law.uses.planned import predict_runs
 
-        answers["predictions"] = predict_runs(fit, questions.predict)
+        yield "predictions", predict_runs(fit, questions.predict)
     if questions.plan is not None:
         from toydepth.fit.law.uses.planned import plan_runs
 
-        answers["plan"] = plan_runs(fit, questions.plan)
+        yield "plan", plan_runs(fit, questions.plan)
     if questions.multiverse:
         from toydepth.fit.law.choice.multiverse import multiverse
         from toydepth.fit.law.choice.options import EXCLUSIONS
         from toydepth.fit.law.objective import OBJECTIVES, Objective
 
         # The base is what was asked for; the other options are those of `multiverse`.
-        answers["multiverse"] = multiverse(
-            frame,
-            fit.law,
-            named,
-            loss=columns.loss,
-            exclusions=_first(rows.exclude_highest, [k for k in EXCLUSIONS if k < fit.rows.total / 2]),
-            ties=_first(rows.ties, ["below", "rank"]),
-            offsets=[{"ell": law.offset}, {}] if law.offset else None,
-            objectives=_first(kind, [Objective(name) for name in OBJECTIVES if name != kind.kind]),
-            query=rows.query,
-            weights=columns.weights,
-            groups=columns.groups,
-            confidence=intervals.confidence,
-            seed=intervals.seed,
+        yield (
+            "multiverse",
+            multiverse(
+                frame,
+                fit.law,
+                named,
+                loss=columns.loss,
+                exclusions=_first(rows.exclude_highest, [k for k in EXCLUSIONS if k < fit.rows.total / 2]),
+                ties=_first(rows.ties, ["below", "rank"]),
+                offsets=[{"ell": law.offset}, {}] if law.offset else None,
+                objectives=_first(kind, [Objective(name) for name in OBJECTIVES if name != kind.kind]),
+                query=rows.query,
+                weights=columns.weights,
+                groups=columns.groups,
+                confidence=intervals.confidence,
+                seed=intervals.seed,
+            ),
         )
-    return answers
 
 
 def _first(base: Any, options: list[Any]) -> list[Any]:
     return [base, *(option for option in options if option != base)]
 
 
-def write(fit: LawFit, answers: dict[str, Any], folder: Path, show_all: bool, draw: bool) -> list[Path]:
+def write(
+    fit: LawFit, answers: dict[str, Any], made_by: dict[str, Any], folder: Path, show_all: bool, draw: bool
+) -> list[Path]:
     """Writes fit.json, with the answers in it, and the figures; returns the files."""
     from toydepth.fit.law.saved import write_law
     from toydepth.report.law_figures import write_law_figures
 
     folder.mkdir(parents=True, exist_ok=True)
-    extra = {name: answer.to_dict() for name, answer in answers.items()}
+    extra = {"made_by": made_by} | {name: answer.to_dict() for name, answer in answers.items()}
     written = [write_law(fit, folder / "fit.json", show_all=show_all, extra=extra)]
-    if draw:
-        drawn = [write_law_figures(fit, folder)]
-        if "multiverse" in answers:
-            from toydepth.report.law_multiverse_figure import write_multiverse_figure
+    drawn = [write_law_figures(fit, folder)] if draw else []
+    if "multiverse" in answers:
+        from toydepth.report.law_multiverse_figure import write_multiverse_figure
 
-            drawn.append(write_multiverse_figure(answers["multiverse"], folder))
-        for done in drawn:
-            written += done.paths
-            for name, reason in done.skipped:
-                print(f"toydepth law: not drawn: {name}: {reason}", file=sys.stderr)
+        answers["multiverse"].frame.to_csv(folder / "multiverse.csv", index=False)
+        written.append(folder / "multiverse.csv")
+        drawn.append(write_multiverse_figure(answers["multiverse"], folder))
+    for done in drawn:
+        written += done.paths
+        for name, reason in done.skipped:
+            print(f"toydepth law: not drawn: {name}: {reason}", file=sys.stderr)
     return written
+
+
+def provenance(table: str, options: Sequence[Any]) -> dict[str, Any]:
+    """Returns what a fit can be repeated from: version, time, the table and its hash, every option that was changed."""
+    from toydepth import __version__
+    from toydepth.runs import utc_now
+
+    changed = {
+        field.name: getattr(group, field.name)
+        for group in options
+        for field in fields(group)
+        if getattr(group, field.name) != getattr(type(group)(), field.name)
+    }
+    digest = hashlib.sha256(Path(table).read_bytes()).hexdigest()
+    return {"toydepth": __version__, "time": utc_now(), "table": table, "sha256": digest, "options": changed}

@@ -32,12 +32,22 @@ def read_variables(table: str, columns: ColumnOptions, tau: TauOptions) -> tuple
         named["N"] = "12 m^2 ell"
     if columns.data is not None:
         named["D"] = columns.data
+    ways = {"--tau": columns.tau, "--tau-rates": tau.tau_rates, "--tau-schedule": tau.tau_schedule}
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(f"tau must come from one of {', '.join(ways)}, got {' and '.join(given)}. Leave one out.")
     if columns.tau is not None:
         named["tau"] = columns.tau
     elif tau.tau_rates is not None or tau.tau_schedule is not None:
+        if "tau" in frame:
+            raise InputError("tau must not be a column of the table too, got both. Give --tau tau, or rename it.")
         frame = frame.assign(tau=_tau(frame, tau))
         named["tau"] = "tau"
-    return frame, named | {term: term for term in columns.terms}
+    for term in columns.terms:
+        if term in named:
+            raise InputError(f"terms must be other than the symbols in use, got {term}. It is {named[term]} already.")
+        named[term] = term
+    return frame, named
 
 
 def _tau(frame: pd.DataFrame, options: TauOptions) -> Any:

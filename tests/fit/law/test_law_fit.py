@@ -67,6 +67,19 @@ def test_units_and_scales_do_not_matter(make_table, objective):
             assert fit.parameters[name].standard_error == pytest.approx(error, rel=1e-4)
 
 
+@pytest.mark.parametrize("objective", [Objective("log"), Objective("huber", 1e-3), Objective("student")])
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_weights_of_any_size_give_the_same_minimum(make_table, objective, scale):
+    """The objective times a number, by weights that nobody has normalised."""
+    from toydepth.fit.law.estimate import find_minimum
+
+    problem = fit_law(make_table(), "decomposed", ALL, objective=objective, intervals="covariance").estimate.problem
+    one = find_minimum(problem, np.ones(180))
+    other = find_minimum(problem, np.full(180, scale))
+    assert other.theta == pytest.approx(one.theta, rel=1e-6)
+    assert other.share_agreeing == pytest.approx(one.share_agreeing, abs=0.05)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
 def test_the_scale_of_the_objective_does_not_matter(make_table, scale):
     """Of squares of L the objective grows with the square of the losses' unit."""
@@ -287,6 +300,33 @@ def test_options_that_cannot_be_used(make_table, change, words):
     with pytest.raises(InputError) as caught:
         fit_law(make_table(), **({"law": "decomposed", "columns": ALL} | change))
     assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("objective", ["log", "linear", "huber", "student"])
+def test_equal_losses(make_table, objective):
+    with pytest.raises(InputError, match=r"the losses must be of more than one value, got 2\.5 in every row"):
+        fit_law(make_table().assign(loss=2.5), "decomposed", ALL, objective=objective)
+
+
+def test_student_has_no_answer_without_noise(make_table):
+    with pytest.raises(InputError, match="objective must be other than student for losses without noise"):
+        fit_law(make_table(noise=0.0), "decomposed", ALL, objective="student")
+
+
+def test_fewer_groups_than_an_interval_needs(make_table):
+    table = make_table().assign(run=np.arange(180) % 8)
+    with pytest.raises(InputError, match="the number of groups must be 9 or more for 7 parameters, got 8"):
+        fit_law(table, "decomposed", ALL, groups="run")
+
+
+def test_pythia_models_jointly(public):
+    """Exponents fixed, the first three points of each left out (step > 512): c_ell .14 +- .31 says nothing."""
+    table = public("pythia_fineweb_loss_reconstructed.csv")
+    columns = {"tau": "tau", "m": "width", "ell": "depth"}
+    fit = fit_law(table, "universal", columns, loss="loss_reconstructed", query="step > 512")
+    one = fit.parameters["c_ell"]
+    assert (one.estimate, one.standard_error) == pytest.approx((0.14, 0.31), abs=0.005)
+    assert one.value is None and not one.identified
 
 
 def test_three_rows_for_seven_parameters(make_table):

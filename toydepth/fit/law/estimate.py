@@ -12,6 +12,7 @@ from toydepth.fit.law.starts import spread_starts
 
 _SEARCH_ROWS = 4000  # more do not change where the valleys are, only where exactly their floors lie
 _MOST_CONDITION = 1e8  # of the derivatives: beyond it nothing is left
+_ROUNDING = 1e-10  # of a loss: differences below it are no evidence
 _SAME = 1e-6  # two minima whose objectives differ by less of it are one
 
 
@@ -85,9 +86,11 @@ class Estimate:
     @cached_property
     def noise(self) -> float:
         """E[psi^2] / E[rho''] in the units of the objective: 2 sigma^2 for least squares, with n - p degrees."""
-        psi, _ = self.problem.objective.derivatives(self.residuals, self.weights)
+        psi, kappa = self.problem.objective.derivatives(self.residuals, self.weights)
         variance = float(np.sum(self.weights * psi**2)) / max(self.degrees, 1)
-        return variance / self.curvature
+        # Rounding is noise too: without any other, tests would compare nothing with nothing.
+        unit = 1.0 if self.problem.objective.of_log else float(np.exp(self.problem.log_loss.mean()))
+        return max(variance, float(np.mean(kappa * unit) * _ROUNDING) ** 2) / self.curvature
 
     @cached_property
     def curvature(self) -> float:
@@ -108,7 +111,8 @@ class Estimate:
         Source: Schrader and Hettmansperger, Biometrika 1980, for M estimators.
         """
         if self.problem.objective.kind == "student":
-            return 2 * (value - self.value)
+            # The scale is that of the residuals, which are smaller than errors: as if n - p rows had been seen.
+            return 2 * (value - self.value) * max(self.degrees, 1) / self.num_rows
         return 2 * (value - self.value) / max(self.noise, 1e-300)
 
     @cached_property
@@ -220,7 +224,8 @@ def find_minimum(
     else:
         found = final = solve(problem, starts, weights)
     lowest = found.value.min()
-    agreeing = np.mean(found.value - lowest <= _SAME * max(abs(lowest), 1e-300))
+    rounding = weights.sum() * _ROUNDING**2  # sums of squares below it are all the same
+    agreeing = np.mean(found.value - lowest <= np.maximum(_SAME * abs(lowest), rounding))
     winner = int(final.value.argmin())
     # A last run from the winner: the search may have stopped within its tolerance.
     last = solve(problem, final.theta[winner : winner + 1], weights, tolerance=1e-12)
@@ -239,6 +244,7 @@ def find_minimum(
 
 def _invert(matrix: np.ndarray) -> np.ndarray:
     """The inverse of a symmetric matrix, scaled first; what it cannot see gets a very large variance, not an error."""
+    matrix = np.nan_to_num(matrix, posinf=1e150, neginf=-1e150)
     lengths = np.sqrt(np.diag(matrix))
     lengths = np.maximum(lengths, max(1e-12 * lengths.max(), 1e-150))
     values, vectors = np.linalg.eigh(matrix / np.outer(lengths, lengths))

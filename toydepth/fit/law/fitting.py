@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toydepth.fit.checks import check_confidence, check_count, refuse
+from toydepth.fit.checks import check_confidence, check_count, is_number, refuse
 from toydepth.fit.intervals import t_interval
 from toydepth.fit.law.estimate import Estimate, find_minimum
 from toydepth.fit.law.identify import find_unidentified
@@ -22,10 +23,12 @@ from toydepth.fit.law.solve import Problem
 from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.table.reading import read_table
 from toydepth.fit.law.table.rows import Rows
-from toydepth.fit.law.terms import Law, make_law
+from toydepth.fit.law.terms import LAWS, Law, make_law
 
 METHODS = ("covariance", "profile", "bootstrap")
 _ALWAYS_PROFILED = 20_000  # rows; above, only where some standard error is not small
+_FAR = np.log(1e100)  # of a loss from 1
+_NO_NOISE = 1e-12  # of ln L: rounding
 _SMALL_ERROR = 0.05  # of ln c, an exponent, ln L0: there the objective is a parabola
 
 
@@ -85,6 +88,14 @@ def fit_law(
 
     Source: docs/notation.md, "Scaling laws".
     """
+    _check_kinds(table, law, columns, fixed, offsets)
+    if isinstance(table, Rows):
+        given = {"query": query, "exclude_highest": exclude_highest, "weights": weights, "groups": groups}
+        given["offsets"] = offsets  # the rows have theirs taken off already
+        for name, value in given.items():
+            if value:
+                advice = "Give it to choose_rows."
+                raise refuse(name, "left out where rows were chosen before", reprlib.repr(value), advice)
     check_confidence(confidence)
     check_count("num_starts", num_starts, 2)
     check_count("num_bootstrap", num_bootstrap, 20)
@@ -119,6 +130,27 @@ def fit_law(
     return fit_rows(rows, law, columns, offsets, kind, intervals, num_bootstrap, num_starts, confidence, seed)
 
 
+def _check_kinds(table: Any, law: Any, columns: Any, fixed: Any, offsets: Any) -> None:
+    """Raises InputError for arguments of another kind: what follows would fail with something less clear."""
+    for name, value in (("columns", columns), ("fixed", fixed), ("offsets", offsets)):
+        if value is not None and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
+            advice = 'For example {"m": "d_model"}.' if name == "columns" else 'For example {"ell": 1}.'
+            raise refuse(name, "a mapping from names", reprlib.repr(value), advice)
+    for name, value in (fixed or {}).items():
+        if value is not None and not isinstance(value, str) and not is_number(value):
+            raise refuse(name, "a number, the name of an exponent, or None", reprlib.repr(value), "Give one of them.")
+    for name, value in (offsets or {}).items():
+        if not is_number(value):
+            raise refuse(f"the offset of {name}", "a number", reprlib.repr(value), "Give 0 for none.")
+    if not isinstance(law, Law | str):
+        raise refuse("law", f"a Law or one of {', '.join(LAWS)}", reprlib.repr(law), "Give one of them.")
+    if isinstance(table, Rows):
+        known = law.variables if isinstance(law, Law) else tuple(columns or table.variables)
+        if missing := [name for name in known if name not in table.variables]:
+            have = f"They have: {', '.join(table.variables)}."
+            raise refuse("rows", f"with {', '.join(missing)}", "rows without", have)
+
+
 def fit_rows(
     rows: Rows,
     law: Law,
@@ -132,6 +164,7 @@ def fit_rows(
     seed: int = 0,
 ) -> LawFit:
     """Fits a law to chosen rows; arguments as in `fit_law`."""
+    _check_groups(rows, law)
     estimate = estimate_rows(rows, law, objective, num_starts, seed)
     headline = intervals
     if intervals in ("auto", "all"):
@@ -169,9 +202,36 @@ def estimate_rows(
         advice = f"Fix exponents, or add rows.{f' ({lost})' if lost else ''}"
         count = len(law.parameters)
         raise refuse("the table", f"of {needed} rows or more for {count} parameters", rows.num_rows, advice)
+    _check_losses(rows)
     problem = Problem(make_model(law, rows.variables), objective, np.log(rows.loss))
     weights = np.ones(rows.num_rows) if rows.weights is None else rows.weights
-    return find_minimum(problem, weights, groups=rows.groups, num_starts=num_starts, seed=seed, also=also)
+    found = find_minimum(problem, weights, groups=rows.groups, num_starts=num_starts, seed=seed, also=also)
+    if objective.kind == "student" and found.log_residual_std < _NO_NOISE:
+        advice = "The law fits them to rounding, where the likelihood has no maximum. Take log."
+        raise refuse("objective", "other than student for losses without noise", "student", advice)
+    return found
+
+
+def _check_losses(rows: Rows) -> None:
+    """Raises InputError for losses that cannot say anything: equal ones, or beyond what logs of terms can hold."""
+    if np.abs(np.log(rows.loss)).max() > _FAR:
+        got = f"{rows.loss[np.abs(np.log(rows.loss)).argmax()]:g}"
+        raise refuse("the losses", "between 1e-100 and 1e100", got, "Change their unit.")
+    if np.ptp(np.log(rows.loss)) < _NO_NOISE:
+        advice = "Nothing can be fitted to a constant."
+        raise refuse("the losses", "of more than one value", f"{rows.loss[0]:g} in every row", advice)
+
+
+def _check_groups(rows: Rows, law: Law) -> None:
+    """Raises InputError for fewer groups than intervals need: their spread would be that of nothing."""
+    if rows.groups is not None:
+        count, least = int(np.unique(rows.groups).size), len(law.parameters) + 2
+        if count < least:
+            condition = f"{least} or more for {len(law.parameters)} parameters"
+            advice = (
+                "A group counts as one measurement: fix exponents, or leave groups out and take rows as independent."
+            )
+            raise refuse("the number of groups", condition, count, advice)
 
 
 def _is_plain(estimate: Estimate) -> bool:
@@ -209,6 +269,10 @@ def _caveats(estimate: Estimate, rows: Rows) -> list[str]:
     found = []
     if not estimate.converged:
         found.append("the search had not ended: the numbers may be off in their last digits")
+    if estimate.log_residual_std < 1e-9:
+        found.append("the law fits the table to rounding: there is no noise that intervals could be made of")
+    if estimate.problem.objective.kind == "student" and estimate.num_rows < 4 * estimate.theta.size:
+        found.append("Student's t on so few rows: intervals are too narrow (its scale is that of the residuals)")
     if estimate.share_agreeing < 0.1:
         share = 100 * estimate.share_agreeing
         found.append(f"only {share:.0f} % of the starts reached this minimum: with more, there may be a lower one")
@@ -220,6 +284,6 @@ def _caveats(estimate: Estimate, rows: Rows) -> list[str]:
         found.append(f"{estimate.num_rows} rows for {estimate.theta.size} parameters: intervals lean on few residuals")
     if rows.groups is not None:
         count = len(rows.group_names)
-        if count < 10:
-            found.append(f"{count} groups only: resampling them gives intervals that are too narrow")
+        if count < 3 * estimate.theta.size:
+            found.append(f"{count} groups only: intervals from so few lean on each of them")
     return found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toydepth.fit.checks import plain, refuse
+from toydepth.fit.checks import check_confidence, plain, refuse
 from toydepth.fit.intervals import t_interval
 from toydepth.fit.law.estimate import Estimate
 from toydepth.fit.law.law_text import law_lines
@@ -43,6 +43,9 @@ class LawFit:
     draws: np.ndarray | None
     seed: int
     caveats: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"LawFit({self.law.formula()}; {self.estimate.num_rows} rows; report() tells all)"
 
     @property
     def values(self) -> dict[str, float]:
@@ -103,6 +106,8 @@ class LawFit:
         Raises:
             InputError: for a variable that is missing, or not above its offset.
         """
+        if confidence is not None:
+            check_confidence(confidence)
         values = self._points(variables)
         shifted = {name: values[name] - self.offsets.get(name, 0.0) for name in values}
         model = self.estimate.problem.model.on(shifted)

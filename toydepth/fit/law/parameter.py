@@ -54,7 +54,8 @@ def read_parameter(fit: LawFit, name: str, free: Mapping[str, float], errors: Ma
             number = float(exponent or 0.0)
             return Parameter(name, number, number, None, None, None, None, True, None, "plain", True, None, {})
         shared, source = exponent, exponent
-    value = float(np.exp(free[source])) if logged else float(free[source])
+    with np.errstate(over="ignore"):  # of what the rows do not determine
+        value = float(np.exp(free[source])) if logged else float(free[source])
     error = float(errors[source])
     reason = fit.unidentified.get(source)
     spans = {method: found.get(source) for method, found in fit.natural_intervals.items()}

@@ -9,10 +9,13 @@ from scipy.special import stdtrit
 
 from toydepth.fit.law.estimate import Estimate
 from toydepth.fit.law.solve import solve
+from toydepth.fit.law.starts import spread_starts
 
 _FARTHEST = 40.0  # standard errors, at least, before a side is called open
 _FARTHEST_MOVE = 8.0  # in ln c, an exponent, ln L0: a factor 3000
 _ROUNDS = 14
+_VALLEYS = 8  # other starts, where one has found a fit that is too bad
+_TURNS = 0.5  # |ln g| above which a coefficient can be moved by its exponent
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,36 @@ def hold(estimate: Estimate, index: np.ndarray, at: np.ndarray, starts: np.ndarr
     return found.theta, np.asarray(estimate.delta_chi2(found.value))
 
 
+def hold_from_all(estimate: Estimate, index: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `hold`, but from several valleys, the best of each: one search can be stuck where the valley bends.
+
+    Begins at the estimate and at spread starts, each moved to the held value: a coefficient by its exponent, which
+    leaves the size of the term at the middle of the table as it is; all else by itself.
+    """
+    model = estimate.problem.model
+    others = spread_starts(model, estimate.problem.log_loss, _VALLEYS, seed=0)
+    whence = np.concatenate([np.broadcast_to(estimate.theta, (2, estimate.theta.size)), others])
+    matrix, shift = model.to_natural()
+    fits = len(index)
+    starts = np.repeat(whence[None], fits, axis=0)
+    rows = matrix[index]
+    # The entry that moves: the largest of the exponents' where they turn the coefficient, else the parameter's own.
+    turning = np.abs(rows)
+    turning[np.arange(fits), index] = 0
+    by = np.where(turning.max(axis=1) > _TURNS, turning.argmax(axis=1), index)
+    missing = at[:, None] - (np.einsum("fp,fsp->fs", rows, starts) + shift[index][:, None])
+    moved = starts.copy()
+    # The second copy of the estimate moves along the ridge, inside `hold`.
+    step = missing / rows[np.arange(fits), by][:, None]
+    step[:, 1] = 0
+    moved[np.arange(fits)[:, None], np.arange(len(whence))[None], by[:, None]] += step
+    count = len(whence)
+    flat = moved.reshape(fits * count, -1)
+    theta, chi2 = hold(estimate, np.repeat(index, count), np.repeat(at, count), flat)
+    best = chi2.reshape(fits, count).argmin(axis=1) + count * np.arange(fits)
+    return theta[best], chi2[best]
+
+
 def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
     """Returns the profile of every natural parameter: both ends are sought by a bracketed secant, all at once.
 
@@ -80,7 +113,10 @@ def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
     sign = np.tile([-1.0, 1.0], size)
     centre = estimate.natural[index]
     error = np.sqrt(np.maximum(np.diag(estimate.covariance)[index], 0) / estimate.inflation[index])
-    farthest = np.maximum(np.minimum(_FARTHEST * error, _FARTHEST_MOVE), 1e-9)
+    # A coefficient is the term at x = 1, which may lie far outside the rows: what its exponent may move, times ln g.
+    far = np.ones(size)
+    far[: estimate.problem.model.num_terms] += np.abs(estimate.problem.model.log_means)
+    farthest = np.maximum(np.minimum(_FARTHEST * error, _FARTHEST_MOVE * far[index]), 1e-9)
     step = np.minimum(goals * error, farthest)
     inside, inside_root = np.zeros(2 * size), np.zeros(2 * size)
     outside, outside_root = np.full(2 * size, np.inf), np.full(2 * size, np.inf)
@@ -92,6 +128,11 @@ def profile_all(estimate: Estimate, confidence: float) -> list[Profile]:
         if not live.size:
             break
         theta, chi2 = hold(estimate, index[live], centre[live] + sign[live] * step[live], starts[live])
+        bad = np.flatnonzero(np.sqrt(np.maximum(chi2, 0)) >= goals[live])
+        if bad.size:  # too bad is believed only when other valleys agree
+            other, better = hold_from_all(estimate, index[live][bad], centre[live][bad] + (sign * step)[live][bad])
+            gain = better < chi2[bad]
+            theta[bad[gain]], chi2[bad[gain]] = other[gain], better[gain]
         root = np.sqrt(np.maximum(chi2, 0))
         reached[live] = np.maximum(reached[live], chi2)
         goal = goals[live]
@@ -131,7 +172,7 @@ def profile_curve(estimate: Estimate, name: str, values: np.ndarray) -> np.ndarr
     order = np.argsort(values)
     ascending = np.asarray(values, float)[order]
     which = np.full(len(ascending), estimate.problem.model.law.parameters.index(name))
-    theta, chi2 = hold(estimate, which, ascending)
+    theta, chi2 = hold_from_all(estimate, which, ascending)
     for _ in range(len(ascending)):
         padded = np.pad(chi2, 1, constant_values=np.inf)
         better = np.arange(len(ascending)) + np.where(padded[:-2] < padded[2:], -1, 1)

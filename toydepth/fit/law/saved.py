@@ -187,6 +187,11 @@ def _matrix(law: Law, data: dict[str, Any]) -> np.ndarray | None:
 
 
 def _by_hand(shown: str, data: dict[str, Any]) -> SavedLaw:
+    for key in data:
+        if key not in ("terms", "L0"):
+            raise refuse(
+                shown, "a law of terms and L0", repr(key), f"Leave it out.{did_you_mean(key, ('terms', 'L0'))}"
+            )
     terms = data["terms"]
     if not isinstance(terms, dict) or not terms or not all(isinstance(one, dict) for one in terms.values()):
         raise refuse(f"the terms of {shown}", "a dict of symbol to c and alpha", repr(terms)[:60], f"Write {_BY_HAND}.")

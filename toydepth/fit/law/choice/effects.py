@@ -123,7 +123,27 @@ class Multiverse:
             lines += _wrap(f"{sum(one.reason == reason for one in failed)} without a fit: {reason}", "  ")
         for note in self.notes:
             lines += _wrap(f"note: {note}", "  ")
-        return "\n".join(lines)
+        return "\n".join([*lines, "", *self._all()])
+
+    def _all(self) -> list[str]:
+        """Every combination, a line each; numbers that do not fit beside the others stand in blocks of their own."""
+        lines: list[str] = []
+        left = list(self.parameters)
+        while left:
+            taken = next((n for n in range(len(left), 1, -1) if max(map(len, self._block(left[:n]))) <= _WIDTH), 1)
+            lines += [*self._block(left[:taken]), ""]
+            left = left[taken:]
+        return lines[:-1]
+
+    def _block(self, names: list[str]) -> list[str]:
+        rows = [["excluded", "ties", "offset", "objective", "law", "rows", *names]]
+        for one in self.combinations:
+            told = []
+            for name in names:
+                value, error = one.values.get(name), one.errors.get(name)
+                told.append("-" if value is None else f"{significant(value, error)} +- {significant(error, error)}")
+            rows.append([*one.options.values(), str(one.rows), *told])
+        return align(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the multiverse for JSON; what is not fitted or not identified is None."""

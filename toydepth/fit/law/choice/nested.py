@@ -57,7 +57,10 @@ class NestedTest:
         if self.over_groups:
             test += ", over groups"
         are, them = ("is", "it") if self.subject.startswith("L0") else ("are", "them")
-        growth = f"{100 * self.growth:.2g} % larger" if self.growth < 1 else f"{1 + self.growth:.3g} times as large"
+        change = "smaller" if self.growth < 0 else "larger"
+        growth = (
+            f"{100 * abs(self.growth):.2g} % {change}" if self.growth < 1 else f"{1 + self.growth:.3g} times as large"
+        )
         line = f"{self.subject} {are} {self.verdict} with the table ({test}); residual std {growth} with {them}"
         if self.verdict == "nearly compatible":
             line += ": significant, but small"
@@ -130,8 +133,9 @@ def _test(a: str, b: str, small: Estimate, large: Estimate, growth: float | None
         chi2 = max(float(large.delta_chi2(small.value)), 0.0)
         statistic = chi2 / extra
         if objective.kind == "student":
-            rows = large.num_rows
-            statistic = float(np.expm1(min(chi2 / rows, 500.0))) * large.degrees / extra
+            # The likelihood ratio itself: `delta_chi2` is per degree of freedom, as intervals need it.
+            ratio = chi2 / max(large.degrees, 1)
+            statistic = float(np.expm1(min(ratio, 500.0))) * large.degrees / extra
         if objective.kind == "huber" and large.degrees < _MANY_ROWS:
             notes.append("of the Huber loss with so few rows the p value is rather too small")
     if statistic is not None:

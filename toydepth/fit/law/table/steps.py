@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 import reprlib
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +18,12 @@ from toydepth.fit.checks import is_number, number_name, refuse
 from toydepth.fit.law.table.cells import MISSING, NUMBER, TEXT, THOUSANDS, column_of, name_some, read_numbers, show_cell
 from toydepth.fit.law.table.rows import LeftOutRows, none_left, reasons, record
 from toydepth.fit.law.text import error_text
+
+# What a query may ask of a column besides comparing it.
+_METHODS = (
+    *("str", "isin", "isna", "notna", "isnull", "notnull", "between"),
+    *("contains", "startswith", "endswith", "match", "fullmatch", "lower", "upper", "strip", "len"),
+)
 
 
 class Choice:
@@ -103,6 +111,7 @@ def _evaluate(query: str, table: pd.DataFrame, cells: Mapping[str, tuple[np.ndar
         raise refuse("query", "a condition", reprlib.repr(query), advice)
     query = " ".join(query.splitlines())
     shown = repr(" ".join(query.split()))
+    _check_harmless(query, shown, advice)
     view = table.loc[:, ~table.columns.duplicated()]
     numbers = {name: values for name, (values, _) in cells.items() if name in query}
     for name in view.columns:
@@ -127,6 +136,27 @@ def _evaluate(query: str, table: pd.DataFrame, cells: Mapping[str, tuple[np.ndar
     if not is_bool or result.shape != (len(view),):
         raise refuse("query", "true or false for each row", f"{shown}: {type(result).__name__}", advice)
     return np.asarray(pd.Series(result).fillna(False), dtype=bool)
+
+
+def _check_harmless(query: str, shown: str, advice: str) -> None:
+    """Raises InputError for a query that does more than compare: attributes can write files, powers never end."""
+    plain = re.sub(r"`[^`]*`", "quoted_column", query)
+    try:
+        nodes = list(ast.walk(ast.parse(plain.strip(), mode="eval")))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # pandas says what is wrong, or has a meaning for it
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr not in _METHODS:
+            known = f"Of methods there are: {', '.join(_METHODS)}."
+            raise refuse("query", "a condition on the columns", f"{shown} with .{node.attr}", known)
+        called = isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute)
+        if called or isinstance(node, ast.Pow | ast.Lambda | ast.GeneratorExp | ast.ListComp):
+            got = f"{shown} with {'a call' if called else type(node).__name__.lower()}"
+            raise refuse("query", "a condition on the columns", got, advice)
+        if isinstance(node, ast.BinOp) and any(
+            isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (node.left, node.right)
+        ):
+            raise refuse("query", "a condition on the columns", f"{shown}, which computes with text", advice)
 
 
 def label_groups(column: pd.Series) -> np.ndarray:

@@ -15,6 +15,8 @@ from toydepth.fit.law.table.arguments import broadcast, check_all
 
 SCHEDULES = ("constant", "linear", "cosine", "wsd")
 
+_LATE = 1.5
+
 
 def tau_from_rates(steps: ArrayLike, rates: ArrayLike, runs: ArrayLike | None = None) -> np.ndarray:
     """Returns tau = sum over s = 1 ... step of eta_s, from learning rates logged at some steps of each run.
@@ -22,7 +24,7 @@ def tau_from_rates(steps: ArrayLike, rates: ArrayLike, runs: ArrayLike | None = 
     The rate logged at step s is that of update s. Between two logged steps a < b it lies on a line: the updates
     a + 1 ... b add (b - a) (eta_a + eta_b) / 2 + (eta_b - eta_a) / 2, the trapezoid and what a sum has more than an
     integral. With every step logged, tau is the plain sum. Our choice: before the first logged step the rate is that
-    of the first logged one, which is too high in a warmup; log the first steps, or use `tau_from_schedule`.
+    of the first logged one; a log that begins later than 1.5 of its gaps is refused, since a warmup would be lost.
 
     Args:
         steps: (n,) whole numbers, 0 or more, in any order.
@@ -31,7 +33,8 @@ def tau_from_rates(steps: ArrayLike, rates: ArrayLike, runs: ArrayLike | None = 
 
     Returns: (n,) tau, in the order given.
 
-    Raises: InputError for a step or rate that is missing or out of range, or a step that a run has twice.
+    Raises: InputError for a step or rate that is missing or out of range, a step that a run has twice, or a log that
+        begins late.
 
     >>> tau_from_rates([2, 4, 1, 2], [0.2, 0.4, 0.1, 0.1], ["a", "a", "b", "b"])
     array([0.4, 1.1, 0.1, 0.2])
@@ -54,6 +57,7 @@ def tau_from_rates(steps: ArrayLike, rates: ArrayLike, runs: ArrayLike | None = 
         run = "" if runs is None else f"run {names[codes[twice[0]]]!r}, "
         got = f"{run}step {number_name(float(step[twice[0]]))} twice"
         raise refuse("steps", "distinct in each run", got, "Leave one of them out, or name the runs apart.")
+    _check_begins(step, first, codes, names, runs is not None)
     before = np.r_[0.0, rate[:-1]]
     added = np.where(first, step * rate, ahead * (before + rate) / 2 + (rate - before) / 2)
     tau = np.empty_like(step)
@@ -62,6 +66,21 @@ def tau_from_rates(steps: ArrayLike, rates: ArrayLike, runs: ArrayLike | None = 
     for start, end in zip(starts, [*starts[1:], len(step)], strict=True):
         tau[order[start:end]] = np.cumsum(added[start:end])
     return tau
+
+
+def _check_begins(step: np.ndarray, first: np.ndarray, codes: np.ndarray, names: list[Any], named: bool) -> None:
+    """Raises InputError for a run whose log begins late: what its rate was before, a warmup perhaps, nobody knows."""
+    starts = np.flatnonzero(first)
+    gaps = np.r_[np.diff(step), 1.0][starts]
+    alone = np.r_[first[1:], True][starts]
+    late = starts[step[starts] > _LATE * np.where(alone, 1.0, gaps)]
+    if late.size:
+        run = f" of run {names[codes[late[0]]]!r}" if named else ""
+        advice = "Earlier rates are not known: add them, or give the schedule (tau_from_schedule, --tau-schedule)."
+        got = (
+            f"{number_name(float(step[late[0]]))}, followed by gaps of {number_name(float(gaps[starts == late[0]][0]))}"
+        )
+        raise refuse(f"the first logged step{run}", f"at most {_LATE:g} of the gaps that follow", got, advice)
 
 
 def tau_from_schedule(

@@ -12,6 +12,8 @@ from toydepth.fit.law.law_fit import LawFit
 from toydepth.fit.law.uses.cost import Cost, with_size
 from toydepth.fit.law.uses.draws import Laws
 
+_MOST_VARIABLES = 6
+
 _DELTA = 1e-4  # in ln x, of those that give slope and curvature of the loss along a budget
 _FARTHEST = 40.0  # in ln x: an optimum farther than this from where the search begins is none
 _FLATTEST = 1e-6  # curvature of ln (L - L0) below which rounding, not the law, says where the optimum is
@@ -92,6 +94,9 @@ class Allocator:
         The first law is searched from a net of starts; its optima are where the others begin.
         """
         q, budgets = len(self.names), len(log_budgets)
+        if q > _MOST_VARIABLES:  # a net of 3^(q - 1) points for every draw
+            advice = "Fix the others, or give a cost of fewer."
+            raise refuse("cost", f"of at most {_MOST_VARIABLES} variables of the law", q, advice)
         net = np.array(list(product((-3.0, 0.0, 3.0), repeat=q - 1))).reshape(3 ** (q - 1), q - 1)
         starts = np.concatenate([net, np.zeros((len(net), 1))], axis=1) + self.centre
         places = np.arange(budgets).repeat(len(starts))

@@ -109,6 +109,8 @@ def _read_point(fit: LawFit, text: str) -> dict[str, float]:
         if not sign or name not in known:
             advice = f"Variables: {', '.join(fit.law.variables)}.{did_you_mean(name, known)}"
             raise refuse("predict", "of <variable>=<number>", word, advice)
+        if known[name] in point:
+            raise refuse("predict", "with each variable once", word, "Separate points by ;.")
         try:
             point[known[name]] = float(value)
         except ValueError:
