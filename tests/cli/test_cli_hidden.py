@@ -77,7 +77,9 @@ def test_a_table_is_printed(capsys, runs, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "runs must be the folder of a run, or several, got none"),
+        ((), "runs or model must be given, one of them, got neither"),
+        (("--runs", "RUN", "--model", "x"), "runs or model must be given, one of them, got both"),
+        (("--model", "x"), "text must be files (txt, jsonl, parquet) or fineweb, got none"),
         (("--runs", "nowhere"), "nowhere"),
         (("--runs", "RUN", "--examples", "0"), "num_examples must be 1 or more, got 0"),
         (("--runs", "RUN", "--folder", ""), "folder must be the name of a file or folder"),

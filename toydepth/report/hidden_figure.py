@@ -60,7 +60,10 @@ def _draw(table: pd.DataFrame) -> Figure:
             ax.annotate("$\\pi/2$", (1.0, np.pi / 2), xycoords=("axes fraction", "data"), xytext=(2, 0),
                         textcoords="offset points", va="center", color=GREY, fontsize=7)  # fmt: skip
             ax.set_ylim(0, None)
-        if name in ("theta_states", "norm"):
+        norms = lines["norm"].to_numpy(float)
+        if name == "norm" and norms.max() > 50 * norms.min() > 0:
+            ax.set_yscale("log")  # a sink of attention is hundreds of times as long
+        elif name in ("theta_states", "norm"):
             ax.set_ylim(0, None)
     for ax in axes[1]:
         ax.set_xlabel("Relative depth (blocks passed / depth)")
@@ -77,8 +80,8 @@ def _looks(keys: list[Any]) -> list[tuple[Look, float]]:
     kinds = sorted({(key[0], str(key[2])) for key in keys if key[1] == "student"})
     looks = []
     for teacher, network, init, depth, _ in keys:
-        if network == "teacher":
-            looks.append((category([k[0] for k in keys if k[1] == "teacher"].index(teacher)), 2.4))
+        if network != "student":
+            looks.append((category([k[:2] for k in keys if k[1] != "student"].index((teacher, network))), 2.4))
         else:
             place = kinds.index((teacher, str(init)))
             looks.append((Look(sequence(depths.index(depth), len(depths)).colour, category(place).dash, ""), 1.0))
@@ -87,7 +90,7 @@ def _looks(keys: list[Any]) -> list[tuple[Look, float]]:
 
 def _name(key: Any) -> str:
     teacher, network, init, depth, temperature = key
-    if network == "teacher":
-        return f"{teacher} teacher, depth {depth}"
+    if network != "student":
+        return f"{teacher} teacher, depth {depth}" if network == "teacher" else f"{network}, depth {depth}"
     hot = "" if temperature is None or temperature != temperature else f", T {temperature:g}"
     return f"{teacher}, {init} init, {depth}{hot}"

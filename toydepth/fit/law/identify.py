@@ -13,6 +13,7 @@ from toydepth.fit.law.solve import Problem
 from toydepth.fit.law.terms import Law
 
 TOO_ALIKE = 0.99  # of two terms over the rows: a correlation above it leaves a fiftieth of their variance to tell them
+_EXACT = 1e-9  # of ln L: rounding
 _DEAD = 1e-4  # of a term's largest value: there it is far below any noise
 _PLAIN = 0.2  # standard error of ln c below which a term is far from nothing, and needs no test of it
 
@@ -120,6 +121,8 @@ def _smaller_laws(estimate: Estimate, blamed: Mapping[str, str]) -> list[tuple[s
     law = estimate.problem.model.law
     # Of the terms at the middle of the table: there a coefficient says how large its term is.
     errors = np.sqrt(np.maximum(np.diag(estimate.own_covariance), 0))
+    if estimate.log_residual_std < _EXACT:
+        errors = np.full_like(errors, np.inf)  # without noise every error is small: each term is tried
     smaller = []
     for k, term in enumerate(law.terms):
         if len(law.terms) > 1 and errors[k] > _PLAIN and term.coefficient not in blamed:
