@@ -64,7 +64,7 @@ class Plan:
         head = (
             f"runs that would shrink the {100 * self.confidence:g} % interval of {self.target} most, one after another"
         )
-        return "\n".join([f"{head} (half width now {today:.3g}; if the law is right)", *align(rows)])
+        return "\n".join([f"{head} (half width by the covariance now {today:.3g}; if the law is right)", *align(rows)])
 
     def to_dict(self) -> dict[str, Any]:
         """Returns {target, runs: a record a run, confidence}."""
