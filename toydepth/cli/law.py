@@ -44,6 +44,9 @@ def law(
 ) -> int:
     """Fits a scaling law, loss = sum of c / x^alpha + L0, to a table of losses; says what the table cannot tell.
 
+    For example: toydepth law losses.csv --width d_model --depth n_layers --data tokens --exclude-highest 40. Every
+    number and verdict: docs/notation.md, "Scaling laws".
+
     Args:
         table: csv, tsv, jsonl or parquet, a row a run or checkpoint.
         columns: Which columns are what.

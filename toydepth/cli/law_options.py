@@ -20,7 +20,7 @@ class ColumnOptions:
         loss: Column of the loss; positive.
         derive: New columns, e.g. "N = 12 * d_model**2 * n_layers".
         weights: Column of weights of the rows (inverse variances).
-        groups: Column of what rows have in common (a run's checkpoints): resampled, and kept together, as one.
+        groups: Column that tells which rows go together (the checkpoints of one run): intervals resample them whole.
         thousands: The separator in numbers such as 12,288.
     """
 
@@ -44,13 +44,13 @@ class TauOptions:
     Args:
         tau_rates: Column of the learning rate at each row's step; summed over the steps of each run.
         tau_schedule: Or a schedule: constant, linear, cosine, wsd (constant, then a line).
-        step: Column of the step.
-        run: Column that tells runs apart.
-        peak: The schedule's largest rate: a column or a number.
-        total_steps: Its length: a column or a number.
-        warmup_steps: A column or a number.
-        final_fraction: Of the peak, at the end.
-        decay_fraction: Of the steps, over which wsd falls.
+        step: Column of the step, for --tau-rates and --tau-schedule.
+        run: Column that tells runs apart, for --tau-rates.
+        peak: Largest learning rate of the schedule: a column or a number.
+        total_steps: Length of the schedule: a column or a number.
+        warmup_steps: Length of its warm-up: a column or a number.
+        final_fraction: Learning rate at the end, as a part of the peak.
+        decay_fraction: Part of the steps over which wsd falls.
     """
 
     tau_rates: str | None = None
@@ -72,10 +72,10 @@ class LawOptions:
         law: decomposed: every exponent free. universal: 1 for width and depth, 1/3 for data or tau. chinchilla: N and
             D.
         fix: Exponents, or L0, held at a number or shared: alpha_ell=1 alpha_m=alpha_D L0=0. `free` frees one.
-        offset: Subtracted from every depth.
+        offset: Number subtracted from every depth (1: the first layer does not count).
         objective: Squared residual of ln L (log) or of L (linear), huber of ln L, or Student's t of ln L.
-        delta: Of huber.
-        degrees: Of freedom, of student.
+        delta: Where the huber loss turns from squares to absolute values, in ln L.
+        degrees: Degrees of freedom of Student's t.
     """
 
     law: Literal["decomposed", "universal", "chinchilla"] = "decomposed"
@@ -92,7 +92,8 @@ class RowOptions:
 
     Args:
         exclude_highest: How many of the highest losses to leave out.
-        ties: below: only losses strictly under the K-th highest stay. rank: exactly K rows go.
+        ties: With --exclude-highest K: below keeps losses strictly under the K-th highest; rank leaves out exactly K
+            rows.
         query: A query of pandas on the columns, e.g. "split == 'train' and tokens > 1e9".
         duplicates: What becomes of rows that repeat another exactly.
     """
@@ -110,11 +111,11 @@ class IntervalOptions:
     Args:
         intervals: auto: profile, or bootstrap with groups or huber. all: every method side by side, nuts too where
             numpyro is installed (extra `bayes`).
-        num_bootstrap: Resamples.
-        num_starts: Of the search for the minimum.
-        confidence: Of the intervals.
-        seed: Of starts, resamples and simulation.
-        show_all: Numbers also for what the rows do not determine.
+        num_bootstrap: Number of resamples of the bootstrap.
+        num_starts: Number of starts of the search for the minimum.
+        confidence: Level of the intervals.
+        seed: Seed of starts, resamples and simulation.
+        show_all: Print numbers also for what the rows do not determine.
     """
 
     intervals: Literal["auto", "covariance", "profile", "bootstrap", "nuts", "all"] = "auto"
@@ -132,8 +133,8 @@ class QuestionOptions:
     Args:
         compare: Free against fixed exponents: AIC, BIC, hold-outs, lack of fit, a verdict.
         follow: What follows: best width to depth, compute-optimal N, D and L.
-        cost: Of a run, in N, D, m, ell, tau.
-        budgets: Costs at which to give the optimum.
+        cost: With --follow: the cost of a run, in N, D, m, ell, tau.
+        budgets: With --follow: the costs at which to give the optimum.
         predict: The loss of a planned run, with its interval: "m=4096 ell=32 D=1e12"; several are separated by ;.
         plan: Which next runs would shrink the interval of this most: a parameter, m/ell, or "L(m=4096, ell=32,
             D=1e12)".
@@ -157,9 +158,9 @@ class SimulateOptions:
     """A table from a law, instead of a law from a table.
 
     Args:
-        simulate: The fit.json of a law (or {"terms": {"m": {"c": 40, "alpha": 1}}, "L0": 1.7}).
+        simulate: File of a law: a fit.json, or {"terms": {"m": {"c": 40, "alpha": 1}}, "L0": 1.7} by hand.
         design: Table of the points; the loss is added to its columns.
-        noise: Standard deviation of ln L.
+        noise: Standard deviation of ln L, with --simulate.
     """
 
     simulate: str | None = None
@@ -172,8 +173,8 @@ class OutputOptions:
     """What is written.
 
     Args:
-        folder: For fit.json and the figures; default: laws/<name of the table>.
-        output: The table that --simulate writes; default: simulated.csv.
+        folder: Folder of fit.json and the figures; laws/<name of the table> if left out. Files there are replaced.
+        output: New .csv file that --simulate writes; simulated.csv if left out.
         figures: Draw residuals, decomposition and profiles, or not.
         json: Print one object instead of text.
     """
