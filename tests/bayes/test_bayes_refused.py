@@ -14,7 +14,7 @@ from toydepth.errors import InputError
     [
         ({"objective": "huber"}, "objective must be log, linear or student for a posterior, got huber"),
         ({"objective": "student", "groups": "group"}, "log or linear for a posterior with groups, got student"),
-        ({"groups": "two"}, "groups must be 3 or more for a posterior, got 2"),
+        ({"groups": "two"}, "the number of groups must be 6 or more for 5 parameters, got 2"),
     ],
 )
 def test_fits_without_a_posterior_are_refused(make_table, quick, options: dict, message: str):

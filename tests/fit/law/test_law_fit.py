@@ -314,8 +314,8 @@ def test_student_has_no_answer_without_noise(make_table):
 
 
 def test_fewer_groups_than_an_interval_needs(make_table):
-    table = make_table().assign(run=np.arange(180) % 8)
-    with pytest.raises(InputError, match="the number of groups must be 9 or more for 7 parameters, got 8"):
+    table = make_table().assign(run=np.arange(180) % 7)
+    with pytest.raises(InputError, match="the number of groups must be 8 or more for 7 parameters, got 7"):
         fit_law(table, "decomposed", ALL, groups="run")
 
 

@@ -225,7 +225,7 @@ def _check_losses(rows: Rows) -> None:
 def _check_groups(rows: Rows, law: Law) -> None:
     """Raises InputError for fewer groups than intervals need: their spread would be that of nothing."""
     if rows.groups is not None:
-        count, least = int(np.unique(rows.groups).size), len(law.parameters) + 2
+        count, least = int(np.unique(rows.groups).size), len(law.parameters) + 1
         if count < least:
             condition = f"{least} or more for {len(law.parameters)} parameters"
             advice = (
