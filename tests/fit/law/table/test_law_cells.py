@@ -53,7 +53,7 @@ def test_numbers_of_every_dtype(dtype):
         (True, np.nan, TEXT),
         (np.False_, np.nan, TEXT),
         (1 + 0j, np.nan, TEXT),
-        (np.timedelta64(1), np.nan, TEXT),
+        (np.timedelta64(1, "s"), np.nan, TEXT),
         (pd.Timestamp(0), np.nan, TEXT),
         (b"1", np.nan, TEXT),
         ([1], np.nan, TEXT),
