@@ -69,13 +69,13 @@ def law(
     _check_used(tau, law, rows, intervals, questions)
     if questions.reference is not None:
         return _reference(questions.reference, table, columns, output)
-    folder = _folder(table, output)
     options = (columns, tau, law, rows, intervals, questions)
     # What overflows belongs to laws far from the rows, and ends as no number: no news for a person.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         frame, named = read_variables(table, columns, tau)
         wanted = _law(law, named, table)
         named = {name: named[name] for name in wanted.variables}
+        folder = _folder(table, output)
         fit = _fit(frame, wanted, named, columns, law, rows, intervals)
         made_by = provenance(table, options)
         written = write(fit, {}, made_by, folder, intervals.show_all, output.figures == "yes")
@@ -98,7 +98,7 @@ def law(
 
 
 def _folder(table: str, output: OutputOptions) -> Path:
-    """Makes the folder of the results, before any work is done; of the table's name, without its ending."""
+    """Makes the folder of the results, before the fit; of the table's name, without its ending."""
     stem = re.sub(r"(?i)\.(csv|tsv|jsonl|ndjson|parquet)(\.(gz|bz2|xz))?$", "", Path(table).name)
     folder = Path(output.folder) if output.folder else Path("laws") / stem
     try:
