@@ -131,7 +131,7 @@ def find_parts(model: Any) -> Parts:
             f"Its config and its weights do not belong together."
         )
     if norm is None:  # OPT files written before the final norm was added
-        from torch import nn
+        from torch import nn  # pyright: ignore[reportMissingImports]
 
         norm = nn.Identity()
     return Parts(kind, backbone, blocks, norm, head, config.hidden_size, config.max_position_embeddings)

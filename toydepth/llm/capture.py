@@ -11,7 +11,7 @@ from toydepth.errors import RunError
 from toydepth.llm.adapters import Parts
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class Stream:
 
     def kept(self, mask: Any) -> list[torch.Tensor]:
         """Returns states (tokens, width) out of whole ones; mask (batch, length) is bool."""
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         keep = torch.as_tensor(mask)
         return [state[keep.to(state.device)] for state in self.states]
@@ -99,7 +99,7 @@ def capture(parts: Parts, ids: Any, mask: Any, keep: Any = None) -> Stream:
     Raises:
         RunError: where the model did not pass through each of its blocks once.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     device = _device(parts)
     ids, mask = (torch.as_tensor(each).to(device) for each in (ids, mask))

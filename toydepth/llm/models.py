@@ -66,8 +66,8 @@ def load_model(name: str, *, dtype: str = "float32", device: str = "auto", revis
         raise InputError(f"dtype must be float32, bfloat16 or float16, got {dtype}. float32 is the exact one.")
     source, options = _locate(name)
     require_llm(*(["gguf"] if "gguf_file" in options else []), *(["accelerate"] if device == "split" else []))
-    import torch
-    import transformers
+    import torch  # pyright: ignore[reportMissingImports]
+    import transformers  # pyright: ignore[reportMissingImports]
 
     placed = _device(device)
     if revision is not None:
@@ -135,7 +135,7 @@ def _locate(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _device(device: str) -> str:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     if device in ("auto", "split"):
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -160,7 +160,7 @@ def _why(name: str, source: str, error: Exception) -> str:
 
 def _gguf_kinds(path: Path) -> str:
     """The quantisations of the blocks' matrices, by their share of numbers."""
-    import gguf
+    import gguf  # pyright: ignore[reportMissingImports]
 
     count: Counter[str] = Counter()
     for tensor in gguf.GGUFReader(path).tensors:

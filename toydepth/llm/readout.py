@@ -15,7 +15,7 @@ from toydepth.llm.batches import TokenBatch
 from toydepth.llm.capture import Stream, capture, evaluating
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
 READOUTS = ("lens", "last_block")
 _LOGITS_AT_ONCE = 2**26  # numbers: tokens times vocabulary
@@ -60,7 +60,7 @@ class Readout:
         Raises:
             InputError: where a cross-entropy is not finite.
         """
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         # Padding may stand on either side: the next token is in the next column all the same.
         known = batch.mask[:, :-1] & batch.mask[:, 1:] & (batch.positions[:, :-1] >= self.skip_first)
@@ -124,7 +124,7 @@ def _through_last(parts: Parts, stream: Stream, state: torch.Tensor) -> torch.Te
 
 def _cross_entropy(parts: Parts, state: torch.Tensor, keep: torch.Tensor, target: torch.Tensor) -> np.ndarray:
     """Of the kept tokens, in nats: (tokens,); logits in the model's dtype, what follows in float32."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     # A token too few: the last column has no next token.
     rows = state[:, :-1][keep.to(state.device)]

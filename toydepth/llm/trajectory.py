@@ -10,7 +10,7 @@ import numpy as np
 from toydepth.hidden import QUANTITIES, Trajectory, measure_states
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
 # Norms between which squares of float32 neither vanish nor overflow; a batch with others goes the exact way.
 _LEAST, _LARGEST = 1e-15, 1e15
@@ -27,7 +27,7 @@ def measure_stream(states: Sequence[torch.Tensor]) -> Trajectory:
     Args:
         states: h_0 ... h_L, (tokens, width) each, one token or more, of any float type, on any devices.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     device, (tokens, width) = states[-1].device, states[-1].shape
     step = max(1, _BYTES_AT_ONCE.get(device.type, _BYTES_ELSEWHERE) // (4 * width))
@@ -61,7 +61,7 @@ def _exact(states: list[torch.Tensor]) -> list[Trajectory]:
 
 def _fast(states: list[torch.Tensor], device: torch.device) -> list[Trajectory] | None:
     """All of the tokens at once; None where float32 will not do."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     def length(a: torch.Tensor) -> torch.Tensor:
         return torch.linalg.vector_norm(a, dim=-1)
