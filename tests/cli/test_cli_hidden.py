@@ -1,6 +1,7 @@
 """`toydepth hidden --runs`: the networks of runs, trained here for a few steps."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -68,6 +69,13 @@ def test_states_are_those_of_a_plain_loop(capsys, runs, tmp_path):
     assert mine["norm"].to_numpy() == pytest.approx(norms, rel=1e-4)
 
 
+def test_a_folder_that_holds_runs_is_all_of_them(capsys, runs, tmp_path):
+    above = str(Path(runs[0]).parent)
+    told = json.loads(call(capsys, "--runs", above, runs[0], "--folder", tmp_path, "--json", "--examples", 64)[1])
+    assert {one["run"] for one in told["regimes"]} == {runs[0]}
+    assert len(told["regimes"]) == 2 + 4
+
+
 def test_a_table_is_printed(capsys, runs, tmp_path):
     code, out, _ = call(capsys, "--runs", runs[0], "--folder", tmp_path, "--examples", 64, "--weights", "raw")
     assert code == 0
@@ -81,6 +89,7 @@ def test_a_table_is_printed(capsys, runs, tmp_path):
         (("--runs", "RUN", "--model", "x"), "runs or model must be given, one of them, got both"),
         (("--model", "x"), "text must be files (txt, jsonl, parquet) or fineweb, got none"),
         (("--runs", "nowhere"), "nowhere"),
+        (("--runs", "."), "runs must hold a record.json, in them or below, got ."),
         (("--runs", "RUN", "--examples", "0"), "num_examples must be 1 or more, got 0"),
         (("--runs", "RUN", "--folder", ""), "folder must be the name of a file or folder"),
         (("--runs", "RUN", "--weights", "mean"), "mean"),

@@ -37,7 +37,7 @@ def hidden(
     """Angles between states and between updates, norms and progress, layer by layer: of runs, or of a language model.
 
     Args:
-        runs: Folders of finished runs: their teachers and students.
+        runs: Folders of finished runs, or that hold such: their teachers and students.
         model: Or a language model (extra `llm`): a safetensors folder, a .gguf file, or a name on the hub.
         text: Its text: txt, jsonl or parquet files, or fineweb.
         docs: Documents of the text to read at most.
@@ -57,7 +57,9 @@ def hidden(
     """
     import pandas as pd
 
+    from toydepth.fit.checks import plain
     from toydepth.report.hidden_figure import write_hidden_figure
+    from toydepth.runs import find_runs
     from toydepth.runs.files import replacing, write_json
     from toydepth.states import states_of_run
 
@@ -74,15 +76,19 @@ def hidden(
         options = (docs, field, batch_size, max_length, skip_first, dtype, device, readouts, allow_non_finite)
         table, about = measure_text(model, text, *options)
     else:
+        folders, empty = find_runs(list(runs))
+        if empty:
+            raise InputError(f"runs must hold a record.json, in them or below, got {empty[0]}. Train it first.")
         table = pd.concat(
-            [states_of_run(run, weights=weights, num_examples=examples, seed=seed) for run in runs], ignore_index=True
+            [states_of_run(one, weights=weights, num_examples=examples, seed=seed) for one in folders],
+            ignore_index=True,
         )
     verdicts = _verdicts(table)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     with replacing(target / "hidden.parquet") as temporary:
         table.to_parquet(temporary)
-    layers = _plain(table)
+    layers = plain(table.to_dict("records"))
     write_json(target / "hidden.json", {"schema": 1, **about, "layers": layers, "regimes": verdicts})
     written = [target / "hidden.parquet", target / "hidden.json", *write_hidden_figure(table, target).paths]
     if json:
@@ -97,7 +103,8 @@ def hidden(
 
 def _verdicts(table: pd.DataFrame) -> list[dict[str, Any]]:
     """A regime a network: its labels, the verdict and the numbers behind it."""
-    from toydepth.hidden.regime import find_regime
+    from toydepth.fit.checks import plain
+    from toydepth.hidden import find_regime
 
     found = []
     keys = ["run", *_NAMES]
@@ -110,7 +117,7 @@ def _verdicts(table: pd.DataFrame) -> list[dict[str, Any]]:
         told |= {
             name: getattr(regime, name) for name in ("verdict", "why", "updates", "unevenness", "stopped_fraction")
         }
-        found.append({name: _none(value) for name, value in told.items()})
+        found.append(plain(told))
     return found
 
 
@@ -133,14 +140,3 @@ def _print(verdicts: list[dict[str, Any]]) -> None:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _none(value: Any) -> Any:
-    """NaN, and pandas' and numpy's own, as JSON has them."""
-    if value is None or value != value:
-        return None
-    return value.item() if hasattr(value, "item") else value
-
-
-def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{name: _none(value) for name, value in row.items()} for row in table.to_dict("records")]

@@ -3,7 +3,7 @@
     claim_folder, lock_folder    a folder of its own for each config, and one process at a time
     RunRecord, read_record       record.json: what ran, on what, how long, how it ended
     make_curves, read_curves     curves.parquet: one row an arm and evaluation
-    load_runs                    the curves of many runs as one table
+    find_runs, load_runs         the folders of runs; the curves of many runs as one table
     make_tracker                 W&B, JSON lines or nothing, while the run goes
     ProgressLine                 one line at the terminal
 
@@ -15,7 +15,7 @@ from toydepth.runs.curves import make_curves, read_curves, write_curves
 from toydepth.runs.environment import find_git, find_versions, utc_now
 from toydepth.runs.fitted import write_fit
 from toydepth.runs.folder import claim_folder, lock_folder
-from toydepth.runs.load import load_runs
+from toydepth.runs.load import find_runs, load_runs
 from toydepth.runs.progress import ProgressLine
 from toydepth.runs.record import SCHEMA_VERSION, RunRecord, read_record
 from toydepth.runs.trackers import SafeTracker, TrackedRun, Tracker, make_tracker
@@ -32,6 +32,7 @@ __all__ = [
     "claim_folder",
     "find_decays",
     "find_git",
+    "find_runs",
     "find_versions",
     "load_runs",
     "lock_folder",

@@ -42,27 +42,41 @@ def load_runs(paths: str | Path | Iterable[str | Path], *, allow_unfinished: boo
         toydepth.errors.InputError: paths must exist, got no/such/run. Give the folder of a run, or of many.
     """
     tables: list[pd.DataFrame] = []
-    skipped: list[dict[str, str]] = []
-    seen: set[Path] = set()
-    for path in [_checked(one) for one in _listed(paths)]:
-        folders = list(_run_folders(path))
-        if not folders:
-            skipped.append({"run": str(path), "reason": f"no {RECORD_FILE} in it"})
-        for folder in folders:
-            if folder.resolve() in seen:
-                continue
-            seen.add(folder.resolve())
-            try:
-                table = _load(folder, allow_unfinished)
-            except InputError as error:
-                skipped.append({"run": str(folder), "reason": str(error)})
-            else:
-                tables.append(table)
+    folders, empty = find_runs(paths)
+    skipped = [{"run": str(path), "reason": f"no {RECORD_FILE} in it"} for path in empty]
+    for folder in folders:
+        try:
+            table = _load(folder, allow_unfinished)
+        except InputError as error:
+            skipped.append({"run": str(folder), "reason": str(error)})
+        else:
+            tables.append(table)
     if not tables:
         raise InputError(f"paths must hold at least one finished run, got none{_why(skipped)}.{_advice(skipped)}")
     runs = pd.concat(tables, ignore_index=True)
     runs.attrs["skipped"] = skipped
     return runs
+
+
+def find_runs(paths: str | Path | Iterable[str | Path]) -> tuple[list[Path], list[Path]]:
+    """Returns the run folders at or below paths, each once, and the paths in which there is none.
+
+    Raises:
+        InputError: for what is no path, and for a path that is empty or does not exist.
+
+    Example:
+        >>> find_runs([])
+        ([], [])
+    """
+    found: dict[Path, Path] = {}
+    empty: list[Path] = []
+    for path in [_checked(one) for one in _listed(paths)]:
+        folders = list(_run_folders(path))
+        for folder in folders:
+            found.setdefault(folder.resolve(), folder)
+        if not folders:
+            empty.append(path)
+    return list(found.values()), empty
 
 
 def _listed(paths: object) -> list[Any]:
