@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,21 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def repository() -> Path:
     """The checkout's root: conf/, docs/, toydepth/."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def public() -> Callable[[str], Any]:
+    """public(name): a public table of losses; skips where the environment variable TOYDEPTH_DATA names no folder."""
+
+    def read(name: str) -> Any:
+        from toydepth.fit.law import read_table
+
+        folder = os.environ.get("TOYDEPTH_DATA")
+        if not folder:
+            pytest.skip("the public tables are not here: set TOYDEPTH_DATA to their folder")
+        return read_table(Path(folder) / name)
+
+    return read
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
 """Figures of laws: what they show against what is known, and which are not there."""
 
-import os
-from pathlib import Path
-
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 
-from toydepth.fit.law import Law, Term, fit_law, make_law, read_table
+from toydepth.fit.law import Law, Term, fit_law, make_law
 from toydepth.fit.law.choice.multiverse import multiverse
 from toydepth.fit.law.profile import threshold
 from toydepth.report.law_decomposition import draw_decomposition
@@ -131,11 +128,9 @@ def test_a_parameter_that_has_vanished_is_profiled_from_nothing():
     assert np.all(np.diff(curve[:, 1]) > -1e-6)
 
 
-def test_profiles_have_no_spikes():
+def test_profiles_have_no_spikes(public):
     """Of this table some starts end in another valley, 40 higher."""
-    if "TOYDEPTH_DATA" not in os.environ:
-        pytest.skip("TOYDEPTH_DATA names no folder of public tables")
-    table = read_table(Path(os.environ["TOYDEPTH_DATA"]) / "farseer_nd.csv").query("split == 'train'")
+    table = public("farseer_nd.csv").query("split == 'train'")
     fit = fit_law(table, "decomposed", {"m": "width", "ell": "depth", "D": "D"}, loss="loss_bpc")
     for ax in draw_profiles(fit).axes:
         curve = ax.lines[1 if ax.patches else 0].get_ydata()

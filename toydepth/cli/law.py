@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toydepth.cli.law_answers import ask, provenance, write
+from toydepth.cli.law_answers import ask, draw, provenance, write
 from toydepth.cli.law_options import (
     ColumnOptions,
     IntervalOptions,
@@ -19,6 +19,7 @@ from toydepth.cli.law_options import (
     RowOptions,
     SimulateOptions,
     TauOptions,
+    changed,
 )
 from toydepth.cli.law_table import read_variables
 from toydepth.cli.output import check_given, print_json
@@ -77,18 +78,18 @@ def law(
         named = {name: named[name] for name in wanted.variables}
         folder = _folder(table, output)
         fit = _fit(frame, wanted, named, columns, law, rows, intervals)
-        made_by = provenance(table, options)
-        written = write(fit, {}, made_by, folder, intervals.show_all, output.figures == "yes")
+        path, made_by = folder / "fit.json", provenance(table, options)
+        answers: dict[str, Any] = {}
+        write(fit, answers, made_by, path, intervals.show_all)
         # Said and kept before anything else is asked: a wrong question must not cost the fit.
         if not output.json:
             print(fit.report(intervals.show_all), flush=True)
-        answers: dict[str, Any] = {}
         for name, answer in ask(fit, frame, named, columns, law, rows, intervals, questions):
             answers[name] = answer
+            write(fit, answers, made_by, path, intervals.show_all)
             if not output.json:
                 print(f"\n{answer.report()}", flush=True)
-        if answers:
-            written += write(fit, answers, made_by, folder, intervals.show_all, False)[1:]
+        written = [path, *draw(fit, answers, folder, output.figures == "yes")]
     if output.json:
         extra = {name: answer.to_dict() for name, answer in answers.items()}
         print_json(fit.to_dict(intervals.show_all) | extra | {"written": [str(path) for path in written]})
@@ -113,25 +114,22 @@ def _check_used(
     tau: TauOptions, law: LawOptions, rows: RowOptions, intervals: IntervalOptions, questions: QuestionOptions
 ) -> None:
     """Raises InputError for an option that nothing would read."""
+
+    def refuse(given: Mapping[str, Any], how: str, advice: str) -> None:
+        if given:
+            raise InputError(f"--{next(iter(given)).replace('_', '-')} must {how}, got it. {advice}")
+
     if questions.reference is not None:
         for group in (tau, law, rows, intervals):
-            if changed := _changed(group):
-                advice = "A published procedure brings its own rows, law and objective."
-                raise InputError(f"{changed} must be left out with --reference, got it. {advice}")
-    if not questions.follow and (changed := _changed(questions, ("cost", "budgets"))):
-        raise InputError(f"{changed} must come with --follow, got it alone. Add --follow.")
-    schedule = ("peak", "total_steps", "warmup_steps", "final_fraction", "decay_fraction")
-    if tau.tau_schedule is None and (changed := _changed(tau, schedule)):
-        raise InputError(f"{changed} must come with --tau-schedule, got it alone. Name a schedule.")
-
-
-def _changed(options: Any, names: Sequence[str] | None = None) -> str | None:
-    """The first option that is not at its default, as it is typed."""
-    plain = type(options)()
-    for field in fields(options):
-        if (names is None or field.name in names) and getattr(options, field.name) != getattr(plain, field.name):
-            return f"--{field.name.replace('_', '-')}"
-    return None
+            advice = "A published procedure brings its own rows, law and objective."
+            refuse(changed(group), "be left out with --reference", advice)
+    if not questions.follow:
+        alone = {name: value for name, value in changed(questions).items() if name in ("cost", "budgets")}
+        refuse(alone, "come with --follow", "Add --follow.")
+    if tau.tau_schedule is None:
+        schedule = ("peak", "total_steps", "warmup_steps", "final_fraction", "decay_fraction")
+        alone = {name: value for name, value in changed(tau).items() if name in schedule}
+        refuse(alone, "come with --tau-schedule", "Name a schedule.")
 
 
 def _law(options: LawOptions, named: dict[str, str], table: str) -> Law:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toydepth.cli.law_options import ColumnOptions, IntervalOptions, LawOptions, QuestionOptions, RowOptions
+from toydepth.cli.law_options import (
+    ColumnOptions,
+    IntervalOptions,
+    LawOptions,
+    QuestionOptions,
+    RowOptions,
+    changed,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,20 +88,22 @@ def _first(base: Any, options: list[Any]) -> list[Any]:
     return [base, *(option for option in options if option != base)]
 
 
-def write(
-    fit: LawFit, answers: dict[str, Any], made_by: dict[str, Any], folder: Path, show_all: bool, draw: bool
-) -> list[Path]:
-    """Writes fit.json, with the answers in it, and the figures; returns the files."""
+def write(fit: LawFit, answers: dict[str, Any], made_by: dict[str, Any], path: Path, show_all: bool) -> None:
+    """Writes fit.json, with what it was made by and the answers in it."""
     from toydepth.fit.law.saved import write_law
-    from toydepth.report.law_figures import write_law_figures
 
-    folder.mkdir(parents=True, exist_ok=True)
     extra = {"made_by": made_by} | {name: answer.to_dict() for name, answer in answers.items()}
-    written = [write_law(fit, folder / "fit.json", show_all=show_all, extra=extra)]
-    drawn = [write_law_figures(fit, folder)] if draw else []
-    if "multiverse" in answers:
-        from toydepth.report.law_multiverse_figure import write_multiverse_figure
+    write_law(fit, path, show_all=show_all, extra=extra)
 
+
+def draw(fit: LawFit, answers: dict[str, Any], folder: Path, figures: bool) -> list[Path]:
+    """Writes the fit's figures, where they are wanted, and the multiverse's table and figure; returns the files."""
+    from toydepth.report.law_figures import write_law_figures
+    from toydepth.report.law_multiverse_figure import write_multiverse_figure
+
+    written: list[Path] = []
+    drawn = [write_law_figures(fit, folder)] if figures else []
+    if "multiverse" in answers:
         answers["multiverse"].frame.to_csv(folder / "multiverse.csv", index=False)
         written.append(folder / "multiverse.csv")
         drawn.append(write_multiverse_figure(answers["multiverse"], folder))
@@ -111,11 +119,7 @@ def provenance(table: str, options: Sequence[Any]) -> dict[str, Any]:
     from toydepth import __version__
     from toydepth.runs import utc_now
 
-    changed = {
-        field.name: getattr(group, field.name)
-        for group in options
-        for field in fields(group)
-        if getattr(group, field.name) != getattr(type(group)(), field.name)
-    }
-    digest = hashlib.sha256(Path(table).read_bytes()).hexdigest()
-    return {"toydepth": __version__, "time": utc_now(), "table": table, "sha256": digest, "options": changed}
+    given = {name: value for group in options for name, value in changed(group).items()}
+    with open(table, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"toydepth": __version__, "time": utc_now(), "table": table, "sha256": digest, "options": given}

@@ -1,29 +1,10 @@
 """Tables of a known law, and the public tables where they are."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from toydepth.fit.law import read_table
-
 CHINCHILLA = {"m": "d_model", "ell": "n_layers", "D": "num_tokens"}
-PUBLIC = "TOYDEPTH_DATA"
-
-
-@pytest.fixture(scope="session")
-def public():
-    """public(name): a public table; skips where the environment variable TOYDEPTH_DATA names no folder of them."""
-
-    def read(name):
-        folder = os.environ.get(PUBLIC)
-        if not folder:
-            pytest.skip(f"the public tables are not here: set {PUBLIC} to their folder")
-        return read_table(Path(folder) / name)
-
-    return read
 
 
 @pytest.fixture(scope="session")

@@ -28,9 +28,10 @@ def test_the_truth_is_held_from_some_valley_and_the_starts_do_not_matter(seed):
         index = fit.law.parameters.index("c_m")
         free = fit.estimate.natural[index]
         chi2 = hold_from_all(fit.estimate, np.array([index, index]), np.array([np.log(1.1), free]))[1]
-        assert chi2[1] < 1e-3 and chi2[0] < 30
+        # As good as the minimum where the minimum is; at the truth no worse than 4 standard errors.
+        assert chi2[1] < 1e-3 and chi2[0] < 16
         low, high = fit.intervals["profile"]["alpha_ell"]
-        assert low < 1 < high or chi2[0] > 4
+        assert low < 1 < high
         ends.append([low, high])
     assert ends[0] == pytest.approx(ends[1], rel=1e-3)
 

@@ -3,9 +3,7 @@
 # pyright: reportOptionalOperand=false, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from toydepth.fit.law.choice.nested import compare_nested, is_nested
 from toydepth.fit.law.fitting import estimate_rows
 from toydepth.fit.law.objective import Objective
 from toydepth.fit.law.table.choose import choose_rows
-from toydepth.fit.law.table.reading import read_table
 from toydepth.fit.law.table.rows import Rows
 from toydepth.fit.law.terms import LAWS, Law
 
@@ -49,13 +46,6 @@ def compare(rows: Rows, laws, objective: str | Objective = "log", **options):
 def nested(rows: Rows, num_starts: int = 4):
     estimates = {law.name: estimate_rows(rows, law, Objective(), num_starts) for law in (FREE, UNIVERSAL)}
     return compare_nested(estimates, dict.fromkeys(estimates, 1.0))[0]
-
-
-def public(name: str) -> Path:
-    folder = os.environ.get("TOYDEPTH_DATA")
-    if not folder:
-        pytest.skip("TOYDEPTH_DATA names no folder of public tables")
-    return Path(folder) / name
 
 
 # Criteria -------------------------------------------------------------------------------------------------------------
@@ -253,9 +243,9 @@ def test_everything_is_json_for_every_objective(objective: str):
 # Public tables -------------------------------------------------------------------------------------------------------
 
 
-def test_chinchilla_is_nearly_compatible_with_the_universal_exponents():
+def test_chinchilla_is_nearly_compatible_with_the_universal_exponents(public):
     columns = {"m": "d_model", "ell": "n_layers", "D": "num_tokens"}
-    rows = choose_rows(read_table(public("chinchilla_depthscaling.csv")), columns, "loss", exclude_highest=40)
+    rows = choose_rows(public("chinchilla_depthscaling.csv"), columns, "loss", exclude_highest=40)
     found = compare(rows, [FREE, UNIVERSAL], num_starts=16)
     assert found.estimates["decomposed"].value == pytest.approx(0.0061456, abs=5e-8)
     assert found.estimates["universal"].value == pytest.approx(0.0064323, abs=5e-8)
@@ -266,9 +256,9 @@ def test_chinchilla_is_nearly_compatible_with_the_universal_exponents():
 
 
 @pytest.mark.parametrize("groups", [None, "run_name"])
-def test_gemstones_contradict_the_universal_exponents(groups: str | None):
+def test_gemstones_contradict_the_universal_exponents(groups: str | None, public):
     columns = {"m": "width", "ell": "depth", "D": "tokens"}
-    rows = choose_rows(read_table(public("gemstones_hot.jsonl")), columns, "final_loss", groups=groups)
+    rows = choose_rows(public("gemstones_hot.jsonl"), columns, "final_loss", groups=groups)
     found = compare(rows, [FREE, UNIVERSAL], num_starts=16)
     assert found.estimates["decomposed"].value == pytest.approx(0.01788, abs=5e-6)
     assert found.estimates["universal"].value == pytest.approx(0.16584, abs=5e-6)

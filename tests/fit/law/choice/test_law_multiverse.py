@@ -1,15 +1,13 @@
 """The multiverse: every combination of choices, each the same as a fit of its own, and what they do to the numbers."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from toydepth.errors import InputError
-from toydepth.fit.law import Law, Objective, Term, fit_law, make_law, read_table
+from toydepth.fit.law import Law, Objective, Term, fit_law, make_law
 from toydepth.fit.law.choice.multiverse import multiverse
 
 M_ELL = {"m": "m", "ell": "ell"}
@@ -21,13 +19,6 @@ def make_runs(noise=0.01, seed=0, offset=0.0, columns=M_ELL):
     m, ell = (x.ravel() for x in np.meshgrid([32.0, 64, 128, 256, 512, 1024, 2048], [2.0, 3, 4, 8, 16, 32]))
     loss = (30 / m + 2 / (ell - offset) + 1.5) * np.exp(noise * np.random.default_rng(seed).normal(size=m.size))
     return pd.DataFrame({columns["m"]: m, columns["ell"]: ell, "loss": loss})
-
-
-@pytest.fixture(scope="module")
-def chinchilla():
-    if "TOYDEPTH_DATA" not in os.environ:
-        pytest.skip("TOYDEPTH_DATA names no folder of public tables")
-    return read_table(Path(os.environ["TOYDEPTH_DATA"]) / "chinchilla_depthscaling.csv")
 
 
 def test_every_combination_is_the_fit_of_its_choices():
@@ -243,9 +234,9 @@ def test_chinchilla_by_exclusions_and_ties(chinchilla):
     assert "moved most by exclude_highest (0.73)" in " ".join(found.report().split())
 
 
-def test_a_term_that_is_a_step_has_no_exponent(chinchilla):
+def test_a_term_that_is_a_step_has_no_exponent(public):
     """Without the 60 highest losses the best width term is a step at the smallest width: its alpha_m would be 65."""
-    table = read_table(Path(os.environ["TOYDEPTH_DATA"]) / "gemstones_hot.jsonl")
+    table = public("gemstones_hot.jsonl")
     columns = {"m": "width", "ell": "depth", "D": "tokens", "N": "params_active_precise"}
     law = make_law("decomposed", list(columns))
     found = multiverse(

@@ -1,8 +1,5 @@
 """Columns made of others; tau against brute-force sums."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +7,6 @@ import pytest
 from toydepth.errors import InputError
 from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.table.derive import add_columns, non_embedding_parameters
-from toydepth.fit.law.table.reading import read_table
 from toydepth.fit.law.table.tau import tau_from_rates, tau_from_schedule
 
 TABLE = pd.DataFrame(
@@ -222,10 +218,8 @@ def test_a_long_schedule_keeps_its_digits():
     np.testing.assert_allclose(tau, (total - 1) / 2, rtol=1e-12)
 
 
-def test_tau_of_pythia():
-    if "TOYDEPTH_DATA" not in os.environ:
-        pytest.skip("TOYDEPTH_DATA does not name the folder of public tables")
-    table = read_table(Path(os.environ["TOYDEPTH_DATA"], "pythia_fineweb_loss_reconstructed.csv"))
+def test_tau_of_pythia(public):
+    table = public("pythia_fineweb_loss_reconstructed.csv")
     tau = tau_from_schedule(table["step"], peak=1, total_steps=143_000, warmup_steps=1430, final_fraction=0.1)
     np.testing.assert_allclose(tau, table["tau_norm"], rtol=1e-4)
 

@@ -16,6 +16,7 @@ from toydepth.errors import InputError
 from toydepth.fit.checks import refuse
 from toydepth.fit.law.table.arguments import broadcast, check_all
 from toydepth.fit.law.table.cells import NUMBER, TEXT, THOUSANDS, check_has_column, column_of, read_numbers, show_cell
+from toydepth.fit.law.table.formula import is_endless
 from toydepth.fit.law.table.reading import as_table
 from toydepth.fit.law.text import error_text
 
@@ -109,7 +110,7 @@ def _columns_in(formula: str, shown: str, table: pd.DataFrame) -> list[str]:
         elif isinstance(node, ast.Constant):
             if isinstance(node.value, bool) or not isinstance(node.value, int | float):
                 raise _no_formula(shown, repr(node.value))
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_endless(node):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and is_endless(node):
             raise _no_formula(shown, "a power of numbers that is too large")
         elif isinstance(node, ast.BitXor):
             raise refuse("a derived column", "name = expression", f"^ in {shown}", "Write ** for a power.")
@@ -118,17 +119,6 @@ def _columns_in(formula: str, shown: str, table: pd.DataFrame) -> list[str]:
     for name in columns:
         check_has_column(table, f"each name in {shown}", name)
     return list(dict.fromkeys(columns))
-
-
-def _is_endless(power: ast.BinOp) -> bool:
-    """Whether a power of whole numbers alone would be computed to its last digit: 10**10**10 has 1e10 of them."""
-    exponent = power.right
-    if any(isinstance(node, ast.Name) for node in ast.walk(power.left)):
-        return False  # of a column: in floats
-    if isinstance(exponent, ast.UnaryOp):
-        exponent = exponent.operand
-    plain = isinstance(exponent, ast.Constant) and isinstance(exponent.value, int | float)
-    return not plain or abs(exponent.value) > 300  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType, reportOptionalOperand, reportOperatorIssue]
 
 
 def _no_formula(shown: str, got: str) -> InputError:

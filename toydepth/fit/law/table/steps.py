@@ -16,14 +16,19 @@ from pandas.api import types
 from toydepth.errors import did_you_mean
 from toydepth.fit.checks import is_number, number_name, refuse
 from toydepth.fit.law.table.cells import MISSING, NUMBER, TEXT, THOUSANDS, column_of, name_some, read_numbers, show_cell
+from toydepth.fit.law.table.formula import is_endless
 from toydepth.fit.law.table.rows import LeftOutRows, none_left, reasons, record
 from toydepth.fit.law.text import error_text
 
-# What a query may ask of a column besides comparing it.
+# What a query may ask of a column besides comparing it: what reads, and writes nothing.
 _METHODS = (
-    *("str", "isin", "isna", "notna", "isnull", "notnull", "between"),
+    *("str", "isin", "isna", "notna", "isnull", "notnull", "between", "duplicated", "index"),
     *("contains", "startswith", "endswith", "match", "fullmatch", "lower", "upper", "strip", "len"),
+    *("abs", "round", "clip", "diff", "shift", "rank", "cumsum", "cummax", "cummin"),
+    *("min", "max", "mean", "median", "std", "var", "sum", "quantile", "count", "nunique"),
 )
+# Those of pandas' own.
+_FUNCTIONS = ("sin", "cos", "tan", "exp", "expm1", "log", "log10", "log1p", "sqrt", "abs", "floor", "ceil")
 
 
 class Choice:
@@ -149,10 +154,15 @@ def _check_harmless(query: str, shown: str, advice: str) -> None:
         if isinstance(node, ast.Attribute) and node.attr not in _METHODS:
             known = f"Of methods there are: {', '.join(_METHODS)}."
             raise refuse("query", "a condition on the columns", f"{shown} with .{node.attr}", known)
-        called = isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute)
-        if called or isinstance(node, ast.Pow | ast.Lambda | ast.GeneratorExp | ast.ListComp):
-            got = f"{shown} with {'a call' if called else type(node).__name__.lower()}"
-            raise refuse("query", "a condition on the columns", got, advice)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in _FUNCTIONS:
+            known = f"Of functions there are: {', '.join(_FUNCTIONS)}."
+            raise refuse("query", "a condition on the columns", f"{shown} with {node.func.id}()", known)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and is_endless(node):
+            raise refuse(
+                "query", "a condition on the columns", f"{shown}, a power of numbers that is too large", advice
+            )
+        if isinstance(node, ast.Lambda | ast.GeneratorExp | ast.ListComp):
+            raise refuse("query", "a condition on the columns", f"{shown} with a loop", advice)
         if isinstance(node, ast.BinOp) and any(
             isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (node.left, node.right)
         ):
