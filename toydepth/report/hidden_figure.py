@@ -19,11 +19,11 @@ _PANELS = {
     "norm": "Norm of the state",
     "progress": "Progress to the last state",
 }
-_MOST_LEGEND = 30
+_MOST_LEGEND = 30  # lines: more would be a page of names; colours and dashes say the rest
 
 
 def write_hidden_figure(table: pd.DataFrame, folder: str | Path) -> Figures:
-    """Writes hidden_states.png and .svg: four panels, a line a network; replicates are averaged.
+    """Writes hidden_states.png and .svg: four panels, a line a network; replicates of a run are averaged.
 
     Teachers are thick; students of one init share a kind of line, darker where they are shallower. A dotted line marks
     pi/2 in the panel of updates.
@@ -39,20 +39,24 @@ def write_hidden_figure(table: pd.DataFrame, folder: str | Path) -> Figures:
 
 
 def _draw(table: pd.DataFrame) -> Figure:
-    keys = ["teacher", "network", "init", "depth", "temperature"]
+    # Runs apart: students trained in two ways are two lines, never replicates of each other.
+    keys = ["run", "teacher", "network", "init", "depth", "temperature"]
     shown = ["relative_depth", *_PANELS]
     lines = pd.DataFrame(table.groupby([*keys, "layer"], dropna=False, sort=False)[shown].mean()).reset_index()
     groups: list[tuple[Any, Any]] = list(lines.groupby(keys, dropna=False, sort=False))
-    looks = _looks([group[0] for group in groups])
-    figure = new_figure(6.8, 5.0)
+    looks = _looks([group[0][1:] for group in groups])
+    names = _names([group[0] for group in groups])
+    columns = 3 if max(map(len, names)) < 40 else 2
+    told = names[:_MOST_LEGEND]
+    figure = new_figure(6.8, 4.4 + 0.15 * -(-len(told) // columns))
     axes = figure.subplots(2, 2, sharex=True)
     for ax, (name, label) in zip(axes.flat, _PANELS.items(), strict=True):
-        for (key, layers), (look, width) in zip(groups, looks, strict=True):
+        for (key, layers), (look, width), line in zip(groups, looks, names, strict=True):
             # A step belongs between the two states that it joins.
             shift = {"theta_states": 0.5, "update_norm": 0.5}.get(name, 0.0)
-            depth = max(int(key[3]), 1)
+            depth = max(int(key[4]), 1)
             x = layers["relative_depth"] + shift / depth
-            ax.plot(x, layers[name], linewidth=width, label=_name(key), **look.line)
+            ax.plot(x, layers[name], linewidth=width, label=line, **look.line)
         ax.set_ylabel(label)
         ax.set_xlim(0, 1)
         if name == "theta_updates":
@@ -67,10 +71,8 @@ def _draw(table: pd.DataFrame) -> Figure:
             ax.set_ylim(0, None)
     for ax in axes[1]:
         ax.set_xlabel("Relative depth (blocks passed / depth)")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    # More would leave no room for the panels; the colours say the rest.
-    told = slice(_MOST_LEGEND)
-    figure.legend(handles[told], names[told], loc="outside upper left", ncols=3, handlelength=2.6)
+    handles, _ = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles[: len(told)], told, loc="outside upper left", ncols=columns, handlelength=2.6)
     return figure
 
 
@@ -78,14 +80,22 @@ def _looks(keys: list[Any]) -> list[tuple[Look, float]]:
     """Teachers in colours of their own, thick; students from dark (shallow) to light, dashed by init."""
     depths = sorted({key[3] for key in keys if key[1] == "student"})
     kinds = sorted({(key[0], str(key[2])) for key in keys if key[1] == "student"})
+    others = list(dict.fromkeys(key[:2] for key in keys if key[1] != "student"))
     looks = []
     for teacher, network, init, depth, _ in keys:
         if network != "student":
-            looks.append((category([k[:2] for k in keys if k[1] != "student"].index((teacher, network))), 2.4))
+            looks.append((category(others.index((teacher, network))), 2.4))
         else:
             place = kinds.index((teacher, str(init)))
             looks.append((Look(sequence(depths.index(depth), len(depths)).colour, category(place).dash, ""), 1.0))
     return looks
+
+
+def _names(keys: list[Any]) -> list[str]:
+    """Names of the lines; where two would be alike, with the last part of the run's folder."""
+    names = [_name(key[1:]) for key in keys]
+    twice = {name for name in names if names.count(name) > 1}
+    return [f"{name} ({Path(key[0]).name})" if name in twice else name for key, name in zip(keys, names, strict=True)]
 
 
 def _name(key: Any) -> str:
