@@ -74,8 +74,8 @@ def test_a_far_cluster_of_four_in_a_thousand_is_found_with_its_members():
         assert (rest["first_share"], rest["share_of_first"], rest["mean_position"]) == (1.0, 1.0, 0.0)
         assert rest["valley"] < 0.01 and bulk["valley"] < 0.01
         assert (rest["median_norm"], bulk["median_norm"], bulk["first_share"]) == (2e4, 150.0, 0.0)
-        assert {id for id, _ in rest["frequent_tokens"]} == {11, 12} and bulk["frequent_tokens"] == [(3, 9960)]
-        assert sum(count for _, count in rest["frequent_tokens"]) == 40
+        assert {id for id, *_ in rest["typical_tokens"]} == {11, 12} and bulk["typical_tokens"] == [(3, 9960, 9960)]
+        assert sum(count for _, count, _ in rest["typical_tokens"]) == 40
 
 
 def test_a_far_cluster_beside_a_skewed_bulk():
@@ -140,7 +140,7 @@ def test_fewer_than_the_least_are_no_cluster():
 
 def test_without_first_tokens_or_ids_there_is_nothing_to_say():
     row = clusters_of(blob(np.random.default_rng(0), 500), token=-1).table.iloc[0]
-    assert np.isnan(row["share_of_first"]) and row["frequent_tokens"] == [] and row["first_share"] == 0
+    assert np.isnan(row["share_of_first"]) and row["typical_tokens"] == [] and row["first_share"] == 0
 
 
 @pytest.mark.parametrize("apart", [1.0, 2.0, 3.0, 3.6, 5.0])

@@ -31,10 +31,10 @@ def test_the_last_layer_is_the_model(tiny, kind, tokenizer, documents):
         options = {"max_length": 64, "batch_size": 3, "padding": padding, "readouts": BOTH}
         found = measure_model(model, tokenizer, documents, **options)
         table = found.table().query("position == 'bulk'").reset_index()
-        assert table["cross_entropy_lens"][3] == pytest.approx(losses.mean(), rel=1e-5)
+        assert table["cross_entropy"][3] == pytest.approx(losses.mean(), rel=1e-5)
         assert table["cross_entropy_last_block"][2] == pytest.approx(losses.mean(), rel=1e-5)
-        assert table["cross_entropy_lens_error"][3] == pytest.approx(losses.std(ddof=1) / len(losses) ** 0.5, rel=1e-4)
-        assert table["cross_entropy_lens_tokens"].tolist() == [len(losses)] * 4
+        assert table["cross_entropy_error"][3] == pytest.approx(losses.std(ddof=1) / len(losses) ** 0.5, rel=1e-4)
+        assert table["cross_entropy_tokens"].tolist() == [len(losses)] * 4
         assert np.isnan(table["cross_entropy_last_block"][3])
 
 
@@ -43,7 +43,7 @@ def test_blocks_taken_out_are_skipped(tiny, kind, tokenizer, documents):
     table = measure_model(tiny(kind), tokenizer, documents, max_length=64, batch_size=4, readouts=BOTH).table()
     table = table.query("position == 'bulk'").reset_index()
     for layer in range(3):
-        for column, blocks in (("lens", range(layer)), ("last_block", [*range(layer), 2])):
+        for column, blocks in (("cross_entropy", range(layer)), ("cross_entropy_last_block", [*range(layer), 2])):
             model = tiny(kind)
             kept = [find_parts(model).blocks[block] for block in blocks]
             body = find_parts(model).backbone
@@ -51,7 +51,7 @@ def test_blocks_taken_out_are_skipped(tiny, kind, tokenizer, documents):
             model.config.num_hidden_layers = len(kept)
             ids = [tokenizer(text)["input_ids"][:64] for text in filter(None, documents)]
             losses = np.concatenate([own_loss(model, one) for one in ids])
-            assert table[f"cross_entropy_{column}"][layer] == pytest.approx(losses.mean(), rel=2e-5), (layer, column)
+            assert table[column][layer] == pytest.approx(losses.mean(), rel=2e-5), (layer, column)
 
 
 def test_nothing_is_computed_twice(tiny, tokenizer, documents):
@@ -72,7 +72,7 @@ def test_tokens_do_not_depend_on_how_many_logits_fit(tiny, tokenizer, documents,
     whole = measure_model(model, tokenizer, documents, readouts=BOTH).table()
     monkeypatch.setattr("toydepth.llm.readout._LOGITS_AT_ONCE", 200)
     few = measure_model(model, tokenizer, documents, readouts=BOTH).table()
-    for column in ("cross_entropy_lens", "cross_entropy_last_block"):
+    for column in ("cross_entropy", "cross_entropy_last_block"):
         np.testing.assert_allclose(few[column], whole[column], rtol=1e-6)
 
 
@@ -80,7 +80,7 @@ def test_a_stream_is_captured_where_none_is_given(tiny, tokenizer, documents):
     model = tiny("gpt_neox")
     parts, found = find_parts(model), Readout(3, ("lens",), skip_first=2)
     for batch in token_batches(documents, tokenizer, max_length=64):
-        found.add(parts, batch)
+        found.add(found.measure(parts, batch))
     expected = measure_model(model, tokenizer, documents, max_length=64, readouts=("lens",), skip_first=2).readout
     np.testing.assert_allclose(found.table(), expected.table(), rtol=1e-6)
 

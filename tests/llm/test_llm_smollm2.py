@@ -48,5 +48,5 @@ def test_smollm2(repository, tmp_path):
     # The library's own last state is taken after the final norm: another angle.
     assert bulk["theta_states"][29] < 0.7 * np.mean(after_norm)
     assert find_regime(bulk).verdict == "ensemble averaging"
-    lens = found.table().query("position == 'bulk'")["cross_entropy_lens"].to_numpy()
+    lens = found.table().query("position == 'bulk'")["cross_entropy"].to_numpy()
     assert lens[-1] < 5 < lens[15]

@@ -41,3 +41,21 @@ def test_the_same_states_give_the_same_bytes(tmp_path):
     first, second = (write_hidden_figure(states("a"), tmp_path / name).paths for name in ("1", "2"))
     assert [path.name for path in first] == ["hidden_states.png", "hidden_states.svg"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def model(name, angle, position="model", depth=4):
+    return states(name, network=position, angle=angle, depth=depth).assign(teacher=None, init=None)
+
+
+def test_language_models_have_a_colour_each_and_position_0_is_dotted():
+    tables = [model("hub/a.gguf", 0.2), model("hub/a.gguf", 0.3, "model at position 0"), model("b", 0.4, depth=8)]
+    lines = drawn(*tables)
+    assert list(lines) == ["a, 4 blocks", "a, 4 blocks at position 0", "b, 8 blocks"]
+    bulk, first, other = lines.values()
+    assert bulk.get_color() == first.get_color() != other.get_color()
+    assert first.get_linestyle() == ":" and first.get_linewidth() < bulk.get_linewidth()
+    np.testing.assert_allclose(other.get_xdata()[:2], [1 / 16, 3 / 16])
+
+
+def test_models_of_one_name_are_told_apart():
+    assert list(drawn(model("one/a", 0.2), model("two/a", 0.3))) == ["a, 4 blocks (one/a)", "a, 4 blocks (two/a)"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from toydepth.bank.bank import Bank, State
 from toydepth.bank.checkpoint import Checkpoints
-from toydepth.bank.interrupt import Interrupt
 from toydepth.bank.story import Story, evaluation_steps
+from toydepth.interrupt import Interrupt
 
 # A chunk is as many steps as take about this long: the host is asked rarely, and a signal is answered soon.
 CHUNK_SECONDS = 1.0

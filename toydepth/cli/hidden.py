@@ -1,109 +1,143 @@
-"""`toydepth hidden`: how each block moves each example of a run's networks, or each token of a language model."""
+"""`toydepth hidden`: how each block moves each example of a run's networks, or each token of language models."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from toydepth.cli.hidden_model import AT_FIRST, measure_text, print_layers
-from toydepth.cli.output import check_given, print_json
+from toydepth.cli.hidden_model import AT_FIRST, Measured, measure_models, print_model
+from toydepth.cli.hidden_options import ComputeOptions, OutputOptions, SourceOptions, StatisticsOptions
+from toydepth.cli.output import check_given, check_unused, print_json
 from toydepth.errors import InputError
+from toydepth.hidden.rules import ClusterRule, RegimeRule
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NAMES = ["network", "teacher", "replicate", "depth", "init", "temperature", "weights"]
+_SCHEMA = 2
 
 
 def hidden(
-    runs: tuple[str, ...] = (),
-    model: str | None = None,
-    text: tuple[str, ...] = (),
-    docs: int = 1000,
-    field: str = "text",
-    batch_size: int = 8,
-    max_length: int = 512,
-    skip_first: int = 1,
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32",
-    device: str = "auto",
-    readouts: tuple[Literal["lens", "last_block"], ...] = (),
-    allow_non_finite: bool = False,
-    folder: str = "hidden",
-    weights: Literal["average", "raw"] = "average",
-    examples: int = 2048,
-    seed: int = 0,
-    json: bool = False,
+    source: SourceOptions = SourceOptions(),  # noqa: B008
+    compute: ComputeOptions = ComputeOptions(),  # noqa: B008
+    statistics: StatisticsOptions = StatisticsOptions(),  # noqa: B008
+    regime: RegimeRule = RegimeRule(),  # noqa: B008
+    clusters: ClusterRule = ClusterRule(),  # noqa: B008
+    output: OutputOptions = OutputOptions(),  # noqa: B008
 ) -> int:
-    """Angles between states and between updates, norms and progress, layer by layer: of runs, or of a language model.
+    """Angles between states and between updates, norms and progress, layer by layer: of runs, or of language models.
+
+    For example: toydepth hidden --model EleutherAI/pythia-410m --text fineweb --docs 4800. A measurement that was
+    stopped goes on at the same document when the command is given again. Every column: docs/notation.md, "Hidden
+    states".
 
     Args:
-        runs: Folders of finished runs, or that hold such: their teachers and students.
-        model: Or a language model (extra `llm`): a safetensors folder, a .gguf file, or a name on the hub.
-        text: Its text: txt, jsonl or parquet files, or fineweb.
-        docs: Documents of the text to read at most.
-        field: Of jsonl and parquet, the text.
-        batch_size: Documents at a time; changes no number.
-        max_length: Tokens of a document that are read; the rest is counted.
-        skip_first: Positions from here on are the bulk; position 0 is reported apart.
-        dtype: Of the model's weights.
-        device: auto, cpu, cuda, mps, or split over several.
-        readouts: Cross-entropy read out of every layer: lens, last_block, or both.
-        allow_non_finite: Count states with NaN or inf and go on.
-        folder: For hidden.parquet, hidden.json and the figure.
-        weights: Of students: their moving average, or the raw ones.
-        examples: Fresh inputs of a run's networks, the same for every one.
-        seed: Of the inputs.
-        json: Print the table by layer.
+        source: What is measured.
+        compute: How language models are run.
+        statistics: What is kept.
+        regime: Thresholds of the regime.
+        clusters: Thresholds of the clusters.
+        output: What is written.
     """
-    import pandas as pd
-
-    from toydepth.fit.checks import plain
-    from toydepth.report.hidden_figure import write_hidden_figure
-    from toydepth.runs import find_runs
-    from toydepth.runs.files import replacing, write_json
-    from toydepth.states import states_of_run
-
-    check_given("folder", folder)
-    if bool(runs) == (model is not None):
-        got = "both" if runs else "neither"
+    check_given("folder", output.folder)
+    if bool(source.runs) == bool(source.model):
+        got = "both" if source.runs else "neither"
         raise InputError(
             f"runs or model must be given, one of them, got {got}. Give --runs FOLDER, or --model and --text."
         )
-    about: dict[str, Any] = {}
-    if model is not None:
-        if not text:
-            raise InputError("text must be files (txt, jsonl, parquet) or fineweb, got none. Give --text FILE.")
-        options = (docs, field, batch_size, max_length, skip_first, dtype, device, readouts, allow_non_finite)
-        table, about = measure_text(model, text, *options)
+    _check_used(source, compute, statistics, clusters)
+    target = Path(output.folder)
+    models: list[Measured] = []
+    if source.model:
+        models, signal = measure_models(source, compute, statistics, clusters, target)
+        if signal:
+            return 128 + signal
+        table = _join([one.table for one in models])
     else:
-        folders, empty = find_runs(list(runs))
-        if empty:
-            raise InputError(f"runs must hold a record.json, in them or below, got {empty[0]}. Train it first.")
-        table = pd.concat(
-            [states_of_run(one, weights=weights, num_examples=examples, seed=seed) for one in folders],
-            ignore_index=True,
-        )
-    verdicts = _verdicts(table)
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    with replacing(target / "hidden.parquet") as temporary:
-        table.to_parquet(temporary)
-    layers = plain(table.to_dict("records"))
-    write_json(target / "hidden.json", {"schema": 1, **about, "layers": layers, "regimes": verdicts})
-    written = [target / "hidden.parquet", target / "hidden.json", *write_hidden_figure(table, target).paths]
-    if json:
-        print_json({**about, "layers": layers, "regimes": verdicts, "written": [str(path) for path in written]})
+        table = _measure_runs(source.runs, statistics)
+    told = _told(table, models, regime, clusters)
+    written = _write(table, told, models, target, output.figures == "yes")
+    if output.json:
+        print_json({**told, "written": [str(path) for path in written]})
         return 0
-    if about:
-        print_layers(table, about)
-    _print(verdicts)
-    print(f"\nwritten: {target}: {', '.join(path.name for path in written)}")
+    for one in models:
+        print_model(one)
+    _print(told["regimes"])
+    print(f"\nwritten: {target}: {', '.join(str(path.relative_to(target)) for path in written)}")
     return 0
 
 
-def _verdicts(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _check_used(
+    source: SourceOptions, compute: ComputeOptions, statistics: StatisticsOptions, clusters: ClusterRule
+) -> None:
+    """Raises InputError for an option that nothing would read."""
+    if source.model:
+        advice = "It is of runs' networks."
+        check_unused(statistics, "come with --runs", advice, ("weights", "examples"))
+        return
+    ours = ("runs", "weights", "examples", "seed")
+    for group in (source, compute, statistics, clusters):
+        names = [one.name for one in dataclasses.fields(group) if one.name not in ours]
+        check_unused(group, "come with --model", "It is of language models.", names)
+
+
+def _measure_runs(runs: tuple[str, ...], statistics: StatisticsOptions) -> pd.DataFrame:
+    from toydepth.runs import find_runs
+    from toydepth.states import states_of_run
+
+    folders, empty = find_runs(list(runs))
+    if empty:
+        raise InputError(f"runs must hold a record.json, in them or below, got {empty[0]}. Train it first.")
+    options = {"weights": statistics.weights, "num_examples": statistics.examples, "seed": statistics.seed}
+    return _join([states_of_run(one, **options) for one in folders])
+
+
+def _join(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat(tables, ignore_index=True)
+
+
+def _told(table: pd.DataFrame, models: list[Measured], regime: RegimeRule, clusters: ClusterRule) -> dict[str, Any]:
+    """What hidden.json holds: what was measured, on what, and the verdicts with their thresholds."""
+    from toydepth.runs.files import plain
+
+    told: dict[str, Any] = {"schema": _SCHEMA, "layers": table.to_dict("records"), "regimes": _verdicts(table, regime)}
+    told["rules"] = {"regime": dataclasses.asdict(regime)}
+    if models:
+        told["rules"]["clusters"] = dataclasses.asdict(clusters)
+        told |= {"models": [one.about for one in models], "clusters": [one.clusters_told() for one in models]}
+    return plain(told)
+
+
+def _write(
+    table: pd.DataFrame, told: dict[str, Any], models: list[Measured], target: Path, figures: bool
+) -> list[Path]:
+    from toydepth.report.hidden_figure import write_hidden_figure
+    from toydepth.runs.files import replacing, write_json
+
+    target.mkdir(parents=True, exist_ok=True)
+    with replacing(target / "hidden.parquet") as temporary:
+        table.to_parquet(temporary)
+    write_json(target / "hidden.json", told)
+    written = [target / "hidden.parquet", target / "hidden.json"]
+    for one in models:
+        written += one.write()
+    if figures:
+        written += write_hidden_figure(table, target).paths
+        if "cross_entropy" in table or "cross_entropy_last_block" in table:
+            from toydepth.report.hidden_readouts_figure import write_hidden_readouts_figure
+
+            written += write_hidden_readouts_figure(table, target).paths
+        for one in models:
+            written += one.draw()
+    return written
+
+
+def _verdicts(table: pd.DataFrame, rule: RegimeRule) -> list[dict[str, Any]]:
     """A regime a network: its labels, the verdict and the numbers behind it."""
-    from toydepth.fit.checks import plain
     from toydepth.hidden import find_regime
 
     found = []
@@ -112,12 +146,7 @@ def _verdicts(table: pd.DataFrame) -> list[dict[str, Any]]:
     for labels, layers in groups:
         if labels[1] == AT_FIRST:  # a sink of attention is no regime
             continue
-        regime = find_regime(layers)
-        told: dict[str, Any] = dict(zip(keys, labels, strict=True))
-        told |= {
-            name: getattr(regime, name) for name in ("verdict", "why", "updates", "unevenness", "stopped_fraction")
-        }
-        found.append(plain(told))
+        found.append({**dict(zip(keys, labels, strict=True)), **dataclasses.asdict(find_regime(layers, rule))})
     return found
 
 
@@ -132,7 +161,7 @@ def _print(verdicts: list[dict[str, Any]]) -> None:
             if one["run"] != run:
                 continue
             parts = [one["teacher"] if one["network"] == "teacher" else "", one["network"], one["init"] or ""]
-            name = " ".join(filter(None, [*parts, f"({one['replicate']})"]))
+            name = " ".join(filter(None, [*parts, "" if one["network"] == "model" else f"({one['replicate']})"]))
             numbers = [_number(one[key]) for key in ("updates", "unevenness", "stopped_fraction")]
             rows.append([name, str(one["depth"]), one["verdict"], *numbers])
         print("\n".join(align(rows)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +18,9 @@ from toydepth.cli.law_options import (
     RowOptions,
     SimulateOptions,
     TauOptions,
-    changed,
 )
 from toydepth.cli.law_table import read_variables
-from toydepth.cli.output import check_given, print_json
+from toydepth.cli.output import check_given, check_unused, print_json
 from toydepth.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,22 +112,15 @@ def _check_used(
     tau: TauOptions, law: LawOptions, rows: RowOptions, intervals: IntervalOptions, questions: QuestionOptions
 ) -> None:
     """Raises InputError for an option that nothing would read."""
-
-    def refuse(given: Mapping[str, Any], how: str, advice: str) -> None:
-        if given:
-            raise InputError(f"--{next(iter(given)).replace('_', '-')} must {how}, got it. {advice}")
-
     if questions.reference is not None:
         for group in (tau, law, rows, intervals):
             advice = "A published procedure brings its own rows, law and objective."
-            refuse(changed(group), "be left out with --reference", advice)
+            check_unused(group, "be left out with --reference", advice)
     if not questions.follow:
-        alone = {name: value for name, value in changed(questions).items() if name in ("cost", "budgets")}
-        refuse(alone, "come with --follow", "Add --follow.")
+        check_unused(questions, "come with --follow", "Add --follow.", ("cost", "budgets"))
     if tau.tau_schedule is None:
         schedule = ("peak", "total_steps", "warmup_steps", "final_fraction", "decay_fraction")
-        alone = {name: value for name, value in changed(tau).items() if name in schedule}
-        refuse(alone, "come with --tau-schedule", "Name a schedule.")
+        check_unused(tau, "come with --tau-schedule", "Name a schedule.", schedule)
 
 
 def _law(options: LawOptions, named: dict[str, str], table: str) -> Law:

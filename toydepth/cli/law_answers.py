@@ -14,8 +14,8 @@ from toydepth.cli.law_options import (
     LawOptions,
     QuestionOptions,
     RowOptions,
-    changed,
 )
+from toydepth.cli.output import changed
 
 if TYPE_CHECKING:
     import pandas as pd

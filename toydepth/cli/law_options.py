@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
-
-
-def changed(options: Any) -> dict[str, Any]:
-    """Returns {name: value} of what is not at its default, of a group of options.
-
-    Example:
-        >>> changed(RowOptions(exclude_highest=40))
-        {'exclude_highest': 40}
-    """
-    plain = type(options)()
-    given = {field.name: getattr(options, field.name) for field in fields(options)}
-    return {name: value for name, value in given.items() if value != getattr(plain, name)}
+from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)

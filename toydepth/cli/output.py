@@ -1,8 +1,10 @@
-"""What the commands have in common: JSON on one line, and a check of names."""
+"""What the commands have in common: JSON on one line, a check of names, options that differ from their defaults."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from toydepth.errors import InputError
@@ -17,3 +19,30 @@ def check_given(name: str, value: str | None) -> None:
 def print_json(value: Any) -> None:
     """Prints one line of JSON."""
     print(json.dumps(value, allow_nan=False))
+
+
+def changed(options: Any) -> dict[str, Any]:
+    """Returns {name: value} of what is not at its default, of a group of options.
+
+    Example:
+        >>> from toydepth.cli.law_options import RowOptions
+        >>> changed(RowOptions(exclude_highest=40))
+        {'exclude_highest': 40}
+    """
+    plain = type(options)()
+    given = {field.name: getattr(options, field.name) for field in fields(options)}
+    return {name: value for name, value in given.items() if value != getattr(plain, name)}
+
+
+def check_unused(options: Any, how: str, advice: str, names: Sequence[str] | None = None) -> None:
+    """Raises InputError for an option that nothing would read.
+
+    Args:
+        options: a group of options.
+        how: the condition, as in `must be left out with --reference`.
+        advice: what to do.
+        names: of the options that are meant; all of the group where None.
+    """
+    for name in changed(options):
+        if names is None or name in names:
+            raise InputError(f"--{name.replace('_', '-')} must {how}, got it. {advice}")

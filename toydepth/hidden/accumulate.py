@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from toydepth.errors import InputError
+from toydepth.hidden.histogram import BINS, Histogram
 from toydepth.hidden.moments import Moments
 from toydepth.hidden.sketch import Sketch
 from toydepth.hidden.trajectory import QUANTITIES, Trajectory
@@ -17,7 +18,7 @@ SHARES = (0.05, 0.5, 0.95)
 
 
 class Accumulator:
-    """Moments and quantiles of every quantity and layer over all tokens added; the cut into batches does not matter.
+    """Moments, quantiles and histograms of every quantity and layer over all tokens added, however they are cut.
 
     Args:
         depth: blocks of the network.
@@ -39,6 +40,7 @@ class Accumulator:
         self.num_not_finite = np.zeros(depth + 1, np.int64)
         self.moments = {name: Moments(self._layers(name)) for name in QUANTITIES}
         self.sketches = {name: Sketch(self._layers(name)) for name in QUANTITIES}
+        self.histograms = {name: Histogram(self._layers(name), BINS[name]) for name in QUANTITIES}
 
     def _layers(self, name: str) -> int:
         return self.depth + {"theta_states": 0, "theta_updates": -1, "update_norm": 0}.get(name, 1)
@@ -49,20 +51,25 @@ class Accumulator:
         Raises:
             InputError: for states that are not finite, unless allowed; nothing of the batch is added then.
         """
+        self.check(part)
+        self.num_tokens += part.norm.shape[1]
+        self.num_zero += part.num_zero
+        self.num_not_finite += part.num_not_finite
+        for name in QUANTITIES:
+            values = getattr(part, name)
+            self.moments[name].add(values)
+            self.sketches[name].add(values)
+            self.histograms[name].add(values)
+        return self
+
+    def check(self, part: Trajectory) -> None:
+        """Raises InputError for states that are not finite, unless allowed."""
         bad = part.num_not_finite
         if bad.any() and not self.allow_non_finite:
             layer = int(np.argmax(bad > 0))
             advice = "Load the model in a wider type (float32), or allow them: they are counted and left out."
             got = f"{int(bad[layer])} tokens with NaN or inf after block {layer}"
             raise InputError(f"hidden states must be finite, got {got}. {advice}")
-        self.num_tokens += part.norm.shape[1]
-        self.num_zero += part.num_zero
-        self.num_not_finite += bad
-        for name in QUANTITIES:
-            values = getattr(part, name)
-            self.moments[name].add(values)
-            self.sketches[name].add(values)
-        return self
 
     def merge(self, other: Accumulator) -> Accumulator:
         """Adds what another has seen. Returns itself."""
@@ -72,6 +79,7 @@ class Accumulator:
         for name in QUANTITIES:
             self.moments[name].merge(other.moments[name])
             self.sketches[name].merge(other.sketches[name])
+            self.histograms[name].merge(other.histograms[name])
         return self
 
     def table(self) -> pd.DataFrame:
@@ -102,12 +110,25 @@ class Accumulator:
         columns["num_zero"], columns["num_not_finite"] = self.num_zero, self.num_not_finite
         return pd.DataFrame(columns)
 
+    def histogram_table(self) -> pd.DataFrame:
+        """Returns a row a quantity, layer and bin that holds a value: quantity, layer, left, right, count.
+
+        Layers are those of the rows of `table`. Bins: angles 2 degrees, norms a quarter of an octave, progress 0.025.
+        """
+        tables = [
+            counted.table().assign(layer=lambda rows, first=name == "theta_updates": rows["layer"] + first)
+            for name, counted in self.histograms.items()
+        ]
+        joined = pd.concat(tables, keys=self.histograms, names=["quantity"])
+        return joined.reset_index(level=0).reset_index(drop=True)
+
     def state(self) -> dict[str, Any]:
         """Returns what `restore` needs: numbers and arrays."""
         state: dict[str, Any] = {"depth": self.depth, "allow_non_finite": self.allow_non_finite}
         state |= {name: getattr(self, name) for name in ("num_tokens", "num_zero", "num_not_finite")}
         for name in QUANTITIES:
             state[name] = {"moments": self.moments[name].state(), "sketch": self.sketches[name].state()}
+            state[name]["histogram"] = self.histograms[name].state()
         return state
 
     @classmethod
@@ -119,4 +140,5 @@ class Accumulator:
         for name in QUANTITIES:
             restored.moments[name] = Moments.restore(state[name]["moments"])
             restored.sketches[name] = Sketch.restore(state[name]["sketch"])
+            restored.histograms[name] = Histogram.restore(state[name]["histogram"], BINS[name])
         return restored

@@ -12,42 +12,11 @@ from toydepth.errors import InputError
 from toydepth.hidden.covariance import Components
 from toydepth.hidden.mixture import Mixture, find_heaps, fit_mixture
 from toydepth.hidden.reservoir import Sample
+from toydepth.hidden.rules import ClusterRule
 
 _QUARTER = 0.6373  # length of the shortest interval with a quarter of a normal distribution, in standard deviations
 _RESOLUTION = 1e-5  # rad, that float32 states leave of an angle: what is closer together is one
-_FREQUENT = 5
-
-
-@dataclass(frozen=True)
-class ClusterRule:
-    """How the number of clusters is chosen (thresholds ours), and how sure intervals are.
-
-    Components of a Gaussian mixture are added while BIC falls; those without a valley between them are one cluster.
-
-    Args:
-        most: components of the mixture tried at most.
-        least_tokens: sampled tokens of a cluster; fewer cannot be told from outliers.
-        valley: density between two clusters, over the lower of their peaks, below which they are two.
-        floor: least standard deviation of a component, in those of the densest quarter of tokens: equal first tokens
-            have equal profiles, and a heap of them is one cluster only if it stands out at this scale.
-        confidence: of the intervals of shares.
-    """
-
-    most: int = 8
-    least_tokens: int = 10
-    valley: float = 0.5
-    floor: float = 0.2
-    confidence: float = 0.95
-
-    def __post_init__(self) -> None:
-        if self.most < 1:
-            raise InputError(f"most must be 1 or more, got {self.most}. 8 is the default.")
-        if self.least_tokens < 3:
-            raise InputError(f"least_tokens must be 3 or more, got {self.least_tokens}. 10 is the default.")
-        for name in ("valley", "floor", "confidence"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise InputError(f"{name} must be in (0, 1), got {value}. {getattr(type(self), name)} is the default.")
+_TYPICAL = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +28,10 @@ class Clusters:
             (Clopper-Pearson); mean_position; first_share, of its tokens, at position 0; share_of_first, of the sampled
             tokens at position 0, in this cluster (NaN where there are none); valley, the shallowest around it: density
             over the lower peak, 0 where it stands alone, near `rule.valley` where another seed or more text may join
-            it to the next (NaN for one cluster); median_norm; centre_1, centre_2 ... (mean
-            scores, rad); frequent_tokens, pairs (id, count).
+            it to the next (NaN for one cluster); median_norm; norm_rank, the chance that a token
+            of it has a larger norm than one outside (0.5: norms tell nothing; NaN for one cluster); centre_1, centre_2
+            ... (mean scores, rad); typical_tokens, (id, count in the cluster, count in the sample), those that tell
+            most that a token belongs to it: by n ln(n N / (n_token n_cluster)), n of the id in the cluster.
         points: a row a sampled token: document, position, token, norm, component_1, component_2 ... (rad), cluster.
         profiles: a row a cluster and layer: cluster, layer, relative_depth (halfway between the two states), theta
             (mean), theta_q05, theta_q95 (of its tokens).
@@ -189,11 +160,29 @@ def _describe(points: pd.DataFrame, cluster: int, confidence: float) -> dict[str
     for name, values in columns.items():
         if name.startswith("component_"):
             told[name.replace("component", "centre")] = float(values[inside].mean())
-    ids, counts = np.unique(columns["token"][inside & (columns["token"] >= 0)], return_counts=True)
-    # Ties by id, so that the list is the same each time.
-    most = np.lexsort((ids, -counts))[:_FREQUENT]
-    told["frequent_tokens"] = [(int(ids[i]), int(counts[i])) for i in most]
+    told["norm_rank"] = _rank(columns["norm"][inside], columns["norm"][~inside])
+    told["typical_tokens"] = _typical(columns["token"], inside)
     return told
+
+
+def _rank(inside: np.ndarray, outside: np.ndarray) -> float:
+    """P(a > b) + P(a = b) / 2, a drawn from inside, b from outside (Mann, Whitney 1947)."""
+    if not len(outside):
+        return float("nan")
+    ordered = np.sort(outside)
+    below, upto = (np.searchsorted(ordered, inside, side) for side in ("left", "right"))
+    return float((below + upto).mean() / (2 * len(outside)))
+
+
+def _typical(tokens: np.ndarray, inside: np.ndarray) -> list[tuple[int, int, int]]:
+    known = tokens >= 0
+    ids, places, total = np.unique(tokens[known], return_inverse=True, return_counts=True)
+    own = np.bincount(places[inside[known]], minlength=len(ids))
+    size = max(int(own.sum()), 1)
+    told = own * np.log(np.maximum(own, 1) * (known.sum() / size) / total)
+    # Ties by count, then by id, so that the list is the same each time.
+    most = [place for place in np.lexsort((ids, -own, -told.round(9))) if own[place] > 0][:_TYPICAL]
+    return [(int(ids[i]), int(own[i]), int(total[i])) for i in most]
 
 
 def _profile(profiles: np.ndarray, labels: np.ndarray, cluster: int) -> pd.DataFrame:

@@ -7,36 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from toydepth.errors import InputError
+from toydepth.hidden.rules import RegimeRule
 
 RIGHT_ANGLE = np.pi / 2
-
-
-@dataclass(frozen=True)
-class RegimeRule:
-    """Thresholds of the verdict (ours); the numbers they are held against are printed beside it.
-
-    Args:
-        middle: relative depths between which layers count as the middle.
-        orthogonal: updates whose mean angle is at least this part of pi/2 are near-orthogonal.
-        aligned: at most this part of pi/2: aligned.
-        even: states' angles whose standard deviation over middle layers is at most this part of their mean are even.
-        stopped: middle layers that turn a state by less than this part of what the others do at most have stopped.
-    """
-
-    middle: tuple[float, float] = (0.25, 0.75)
-    orthogonal: float = 0.8
-    aligned: float = 0.5
-    even: float = 0.5
-    stopped: float = 0.1
-
-    def __post_init__(self) -> None:
-        low, high = self.middle
-        if not 0 <= low < high <= 1:
-            raise InputError(f"middle must be two relative depths, 0 <= low < high <= 1, got {self.middle}.")
-        if not 0 < self.aligned < self.orthogonal <= 1:
-            got = f"{self.aligned} and {self.orthogonal}"
-            raise InputError(f"aligned must be below orthogonal, both in (0, 1], got {got}.")
 
 
 @dataclass(frozen=True)

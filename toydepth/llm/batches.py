@@ -21,6 +21,7 @@ class TokenBatch:
         ids (rows, length): tokens; anything where there is padding.
         mask (rows, length): False for padding.
         positions (rows, length): of each token in its row, from 0; -1 for padding.
+        numbers (rows,): of each row its document, counted from 0 through all that are read, empty ones too.
         documents: how many were read so far, this batch and empty ones included.
         empty, shortened: of the documents read for this batch, those without a token, and those longer than a row.
     """
@@ -28,6 +29,7 @@ class TokenBatch:
     ids: np.ndarray
     mask: np.ndarray
     positions: np.ndarray
+    numbers: np.ndarray
     documents: int
     empty: int
     shortened: int
@@ -60,8 +62,8 @@ def token_batches(
     Example:
         >>> spell = lambda text, **_: {"input_ids": [ord(letter) - 96 for letter in text]}
         >>> batch, = token_batches(["abc", "", "d"], spell, padding="left")
-        >>> batch.ids.tolist(), batch.positions.tolist(), batch.documents, batch.empty
-        ([[1, 2, 3], [0, 0, 4]], [[0, 1, 2], [-1, -1, 0]], 3, 1)
+        >>> batch.ids.tolist(), batch.positions.tolist(), batch.numbers.tolist(), batch.documents, batch.empty
+        ([[1, 2, 3], [0, 0, 4]], [[0, 1, 2], [-1, -1, 0]], [0, 2], 3, 1)
     """
     for name, number in (("batch_size", batch_size), ("max_length", max_length)):
         if number < 1:
@@ -80,6 +82,7 @@ def _batches(
     done: int,
 ) -> Iterator[TokenBatch]:
     rows: list[list[int]] = []
+    numbers: list[int] = []
     read = empty = shortened = 0
     for text in documents:
         read += 1
@@ -91,14 +94,17 @@ def _batches(
         shortened += len(ids) > max_length
         if ids:
             rows.append(ids[:max_length])
+            numbers.append(read - 1)
         if len(rows) >= batch_size:
-            yield _padded(rows, padding, read, empty, shortened)
-            rows, empty, shortened = [], 0, 0
+            yield _padded(rows, numbers, padding, read, empty, shortened)
+            rows, numbers, empty, shortened = [], [], 0, 0
     if rows or empty:
-        yield _padded(rows, padding, read, empty, shortened)
+        yield _padded(rows, numbers, padding, read, empty, shortened)
 
 
-def _padded(rows: list[list[int]], padding: Side, read: int, empty: int, shortened: int) -> TokenBatch:
+def _padded(
+    rows: list[list[int]], numbers: list[int], padding: Side, read: int, empty: int, shortened: int
+) -> TokenBatch:
     length = max(map(len, rows), default=0)
     ids = np.zeros((len(rows), length), np.int64)
     positions = np.full((len(rows), length), -1, np.int64)
@@ -106,4 +112,4 @@ def _padded(rows: list[list[int]], padding: Side, read: int, empty: int, shorten
         place = slice(length - len(tokens), None) if padding == "left" else slice(len(tokens))
         ids[row, place] = tokens
         positions[row, place] = np.arange(len(tokens))
-    return TokenBatch(ids, positions >= 0, positions, read, empty, shortened)
+    return TokenBatch(ids, positions >= 0, positions, np.array(numbers, np.int64), read, empty, shortened)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
 
 READOUTS = ("lens", "last_block")
+_COLUMNS = {"lens": "cross_entropy", "last_block": "cross_entropy_last_block"}
 _LOGITS_AT_ONCE = 2**26  # numbers: tokens times vocabulary
 
 
@@ -49,13 +50,16 @@ class Readout:
             raise InputError(f"readouts must be of {', '.join(READOUTS)}, got {got}. lens is the cheaper one.")
         self.moments = {kind: Moments(depth + (kind == "lens")) for kind in self.kinds}
 
-    def add(self, parts: Parts, batch: TokenBatch, stream: Stream | None = None) -> Readout:
-        """Adds a batch. Returns itself.
+    def measure(
+        self, parts: Parts, batch: TokenBatch, stream: Stream | None = None, most: int | None = None
+    ) -> dict[str, np.ndarray]:
+        """Returns the cross-entropies of a batch, (layers, tokens) of each kind, to be added.
 
         Args:
             parts: of the model.
             batch: the tokens.
             stream: of all tokens of the batch, with padding, where it is known; otherwise the model is run.
+            most: tokens read out in all; those of a batch that go beyond are left out, in reading order.
 
         Raises:
             InputError: where a cross-entropy is not finite.
@@ -64,33 +68,45 @@ class Readout:
 
         # Padding may stand on either side: the next token is in the next column all the same.
         known = batch.mask[:, :-1] & batch.mask[:, 1:] & (batch.positions[:, :-1] >= self.skip_first)
+        if most is not None:
+            known &= (known.ravel().cumsum() <= most - self.num_tokens).reshape(known.shape)
         if not known.any():
-            return self
+            return {}
         stream = stream or capture(parts, batch.ids, batch.mask)
         keep, target = torch.as_tensor(known), torch.as_tensor(batch.ids[:, 1:][known])
-        states = stream.states
+        states, found = stream.states, {}
         with torch.inference_mode(), evaluating(parts):
             final = _cross_entropy(parts, states[-1], keep, target)
             if "lens" in self.kinds:
                 rows = [_cross_entropy(parts, state, keep, target) for state in states[:-1]]
-                self._add("lens", [*rows, final])
+                found["lens"] = np.stack([*rows, final])
             if "last_block" in self.kinds:
                 through = (_through_last(parts, stream, state) for state in states[:-2])
                 rows = [_cross_entropy(parts, state, keep, target) for state in through]
-                self._add("last_block", [*rows, final])
+                found["last_block"] = np.stack([*rows, final])
+        for kind, values in found.items():
+            finite = np.isfinite(values).all(axis=1)
+            if not finite.all():
+                got = f"NaN or inf ({kind}, layer {int(np.argmin(finite))})"
+                advice = "Load the model in a wider type (float32)."
+                raise InputError(f"cross-entropy must be finite, got {got}. {advice}")
+        return found
+
+    def add(self, found: Mapping[str, np.ndarray]) -> Readout:
+        """Adds what `measure` has found. Returns itself."""
+        for kind, values in found.items():
+            self.moments[kind].add(values)
         return self
 
-    def _add(self, kind: str, rows: list[np.ndarray]) -> None:
-        values = np.stack(rows)
-        if not np.isfinite(values).all():
-            layer = int(np.argmin(np.isfinite(values).all(axis=1)))
-            advice = "Load the model in a wider type (float32)."
-            raise InputError(f"cross-entropy must be finite, got NaN or inf ({kind}, layer {layer}). {advice}")
-        self.moments[kind].add(values)
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens were read out."""
+        return int(max(moments.count.max(initial=0) for moments in self.moments.values()))
 
     def table(self) -> pd.DataFrame:
-        """Returns a row a layer 0 ... depth: layer; of each kind cross_entropy_KIND, its _error and _tokens.
+        """Returns a row a layer 0 ... depth: layer; the columns of each kind, their _error and _tokens.
 
+        cross_entropy is that of the lens, cross_entropy_last_block the other.
         _error is that of the mean, tokens taken as independent. No last_block in the row of the last layer: NaN.
         """
         columns: dict[str, Any] = {"layer": np.arange(self.depth + 1)}
@@ -99,7 +115,7 @@ class Readout:
             for name, values in (("", mean), ("_error", moments.standard_error), ("_tokens", moments.count)):
                 missing = 0 if name == "_tokens" else np.nan
                 rest = [missing] * (self.depth + 1 - len(values))
-                columns[f"cross_entropy_{kind}{name}"] = np.concatenate([values, rest]).astype(values.dtype)
+                columns[f"{_COLUMNS[kind]}{name}"] = np.concatenate([values, rest]).astype(values.dtype)
         return pd.DataFrame(columns)
 
     def state(self) -> dict[str, Any]:

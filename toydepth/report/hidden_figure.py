@@ -19,17 +19,19 @@ _PANELS = {
     "norm": "Norm of the state",
     "progress": "Progress to the last state",
 }
+_FIRST = "model at"
 _MOST_LEGEND = 30  # lines: more would be a page of names; colours and dashes say the rest
 
 
 def write_hidden_figure(table: pd.DataFrame, folder: str | Path) -> Figures:
     """Writes hidden_states.png and .svg: four panels, a line a network; replicates of a run are averaged.
 
-    Teachers are thick; students of one init share a kind of line, darker where they are shallower. A dotted line marks
-    pi/2 in the panel of updates.
+    Teachers and language models are thick; students of one init share a kind of line, darker where shallower;
+    position 0 of a language model is a thin dotted line in its colour. A grey dotted line marks pi/2 among updates.
 
     Args:
-        table: of `toydepth.states.states_of_run`, of one or many runs.
+        table: of `toydepth.states.states_of_run`, of one or many runs; or of language models, one or several, with the
+            same columns: network is `model`, or `model at position 0`, and run the model's name.
         folder: made where it does not exist.
     """
     target = Path(folder)
@@ -44,7 +46,7 @@ def _draw(table: pd.DataFrame) -> Figure:
     shown = ["relative_depth", *_PANELS]
     lines = pd.DataFrame(table.groupby([*keys, "layer"], dropna=False, sort=False)[shown].mean()).reset_index()
     groups: list[tuple[Any, Any]] = list(lines.groupby(keys, dropna=False, sort=False))
-    looks = _looks([group[0][1:] for group in groups])
+    looks = _looks([group[0] for group in groups])
     names = _names([group[0] for group in groups])
     columns = 3 if max(map(len, names)) < 40 else 2
     told = names[:_MOST_LEGEND]
@@ -77,30 +79,45 @@ def _draw(table: pd.DataFrame) -> Figure:
 
 
 def _looks(keys: list[Any]) -> list[tuple[Look, float]]:
-    """Teachers in colours of their own, thick; students from dark (shallow) to light, dashed by init."""
-    depths = sorted({key[3] for key in keys if key[1] == "student"})
-    kinds = sorted({(key[0], str(key[2])) for key in keys if key[1] == "student"})
-    others = list(dict.fromkeys(key[:2] for key in keys if key[1] != "student"))
+    """Teachers and models in colours of their own, thick; students from dark (shallow) to light, dashed by init."""
+    students = [key for key in keys if key[2] == "student"]
+    depths = sorted({key[4] for key in students})
+    kinds = sorted({(key[1], str(key[3])) for key in students})
+    others = list(dict.fromkeys(_owner(key) for key in keys if key[2] != "student"))
     looks = []
-    for teacher, network, init, depth, _ in keys:
-        if network != "student":
-            looks.append((category(others.index((teacher, network))), 2.4))
-        else:
+    for key in keys:
+        _, teacher, network, init, depth, _ = key
+        if network == "student":
             place = kinds.index((teacher, str(init)))
             looks.append((Look(sequence(depths.index(depth), len(depths)).colour, category(place).dash, ""), 1.0))
+        elif network.startswith(_FIRST):
+            looks.append((Look(category(others.index(_owner(key))).colour, ":", ""), 1.2))
+        else:
+            looks.append((category(others.index(_owner(key))), 2.4))
     return looks
 
 
+def _owner(key: Any) -> Any:
+    """What has one colour: a kind of teacher, whatever run it is of; a language model."""
+    run, teacher, network, *_ = key
+    return run if network.startswith("model") else (teacher, network)
+
+
 def _names(keys: list[Any]) -> list[str]:
-    """Names of the lines; where two would be alike, with the last part of the run's folder."""
-    names = [_name(key[1:]) for key in keys]
-    twice = {name for name in names if names.count(name) > 1}
-    return [f"{name} ({Path(key[0]).name})" if name in twice else name for key, name in zip(keys, names, strict=True)]
+    """Names of the lines; where two would be alike, with the end of the path of the run or model."""
+    names = [_name(*key) for key in keys]
+    for parts in (1, 2, 3):
+        twice = {name for name in names if names.count(name) > 1}
+        ends = ["/".join(Path(key[0]).parts[-parts:]) for key in keys]
+        names = [f"{_name(*key)} ({end})" if name in twice else name for key, name, end in
+                 zip(keys, names, ends, strict=True)]  # fmt: skip
+    return names
 
 
-def _name(key: Any) -> str:
-    teacher, network, init, depth, temperature = key
+def _name(run: str, teacher: str, network: str, init: str, depth: int, temperature: float | None) -> str:
+    if network.startswith("model"):
+        return f"{Path(run).name.removesuffix('.gguf')}, {depth} blocks{network.removeprefix('model')}"
     if network != "student":
-        return f"{teacher} teacher, depth {depth}" if network == "teacher" else f"{network}, depth {depth}"
+        return f"{teacher} teacher, depth {depth}"
     hot = "" if temperature is None or temperature != temperature else f", T {temperature:g}"
     return f"{teacher}, {init} init, {depth}{hot}"

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from toydepth.report.figures import Figures
 from toydepth.report.layout import new_figure, save
@@ -57,6 +58,7 @@ def _draw(table: pd.DataFrame, points: pd.DataFrame, profiles: pd.DataFrame, exp
         share = explained[number] if number < len(explained) else float("nan")
         told = f", {100 * share:.0f} % of variance" if np.isfinite(share) else ""
         axis.set_label_text(f"Component {number + 1} (rad{told})")
+        axis.set_major_locator(MaxNLocator(6))  # more would run into each other
     depth.set_xlabel("Relative depth (blocks passed / depth)")
     depth.set_ylabel("Angle between states (rad)")
     depth.set_xlim(0, 1)

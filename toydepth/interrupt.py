@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish to stop soon: the loop reads it once a chunk and saves a checkpoint."""
+"""SIGINT and SIGTERM as a wish to stop soon: a loop reads it where it can save what it has."""
 
 from __future__ import annotations
 
