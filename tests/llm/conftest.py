@@ -1,6 +1,7 @@
 """Tiny random models of every type, built from their configs: no hub."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +40,21 @@ def tiny() -> Callable[..., Any]:
         return model.eval()
 
     return build
+
+
+@pytest.fixture(scope="session")
+def folder(tiny: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved tiny llama with a tokenizer of whole words: a, b, c."""
+    import tokenizers
+    import transformers
+
+    path = tmp_path_factory.mktemp("llama")
+    tiny("llama").save_pretrained(path)
+    words = {"[UNK]": 0, "a": 3, "b": 4, "c": 5}
+    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=model, unk_token="[UNK]").save_pretrained(path)
+    return path
 
 
 @pytest.fixture(params=KINDS)

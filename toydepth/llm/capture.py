@@ -114,8 +114,10 @@ def capture(parts: Parts, ids: Any, mask: Any, keep: Any = None) -> Stream:
 
 
 def _device(parts: Parts) -> Any:
-    """Where the first block computes: a model that is spread over devices may keep its weights elsewhere."""
+    """Where the first block computes: an offloaded model keeps its weights elsewhere, and hooks know the place."""
     first = parts.blocks[0]
-    hook = getattr(first, "_hf_hook", None)
-    device = getattr(hook, "execution_device", None)
-    return next(first.parameters()).device if device is None else device
+    for module in first.modules():  # offloaded as a whole, the hook is the block's; else one is at each leaf
+        device = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
+        if device is not None:
+            return device
+    return next(first.parameters()).device

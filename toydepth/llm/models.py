@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +27,7 @@ class LoadedModel:
         model, tokenizer: of transformers.
         name: as it was given. weights: what the weights were stored as: float16, ..., or of a .gguf the kinds of its
             blocks' tensors, most frequent first: 4-bit ones change angles.
-        dtype: that it computes in. device: of its first block, or `several`.
+        dtype: that it computes in. device: where it computes, or `several`: also where weights wait on a disk.
     """
 
     model: Any
@@ -54,7 +57,8 @@ def load_model(name: str, *, dtype: str = "float32", device: str = "auto", revis
         name: a folder with config.json and *.safetensors, a .gguf file, or a name on the hub (safetensors there too,
             or older files, of which weights alone are read).
         dtype: float32, bfloat16 or float16 (fp32, bf16, fp16): what it computes in.
-        device: cpu, cuda, cuda:1, mps; `auto`, a GPU where there is one; `split`, spread over all GPUs, then the CPU.
+        device: cpu, cuda, cuda:1, mps; `auto`, a GPU where there is one; `split`, spread over all GPUs, then the CPU,
+            then the disk that its files are on.
         revision: of a model on the hub: a branch, a tag such as step3000, a commit.
 
     Raises:
@@ -72,30 +76,26 @@ def load_model(name: str, *, dtype: str = "float32", device: str = "auto", revis
     placed = _device(device)
     if revision is not None:
         options["revision"] = revision
-    quiet = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
     try:
-        config = transformers.AutoConfig.from_pretrained(source, **options, trust_remote_code=False)
-        check_config(config)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options, trust_remote_code=False)
-        more: dict[str, Any] = {"use_safetensors": True} if Path(source).is_dir() and not options else {}
-        if device == "split":
-            more["device_map"] = "auto"
-        found: Any = transformers.AutoModelForCausalLM.from_pretrained(
-            source,
-            **options,
-            **more,
-            dtype=getattr(torch, _DTYPES[dtype]),
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
+        with _no_bars():
+            config = transformers.AutoConfig.from_pretrained(source, **options, trust_remote_code=False)
+            check_config(config)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options, trust_remote_code=False)
+            more: dict[str, Any] = {"use_safetensors": True} if Path(source).is_dir() and not options else {}
+            if device == "split":
+                more["device_map"] = "auto"
+            found: Any = transformers.AutoModelForCausalLM.from_pretrained(
+                source,
+                **options,
+                **more,
+                dtype=getattr(torch, _DTYPES[dtype]),
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
     except InputError:
         raise
     except Exception as error:  # each format and library has errors of its own
         raise InputError(_why(name, source, error)) from error
-    finally:
-        if quiet:
-            transformers.utils.logging.enable_progress_bar()
     model, report = found
     if missing := sorted(report["missing_keys"]):
         # The library would go on, with random numbers in their place.
@@ -109,8 +109,30 @@ def load_model(name: str, *, dtype: str = "float32", device: str = "auto", revis
     else:
         stored = getattr(config, "dtype", None)
         weights = str(stored).removeprefix("torch.") if stored is not None else "unknown"
-    where = "several" if device == "split" else str(placed)
+    places = set(getattr(model, "hf_device_map", {}).values())
+    where = "several" if len(places) > 1 or "disk" in places else str(placed)
     return LoadedModel(model, tokenizer, name, weights, _DTYPES[dtype], where)
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """No progress bar of transformers inside."""
+    from transformers.utils import logging  # pyright: ignore[reportMissingImports]
+
+    # The bar over a .gguf file's tensors does not ask whether bars are wanted; the library's own bar does.
+    name = "transformers.modeling_gguf_pytorch_utils"
+    gguf_files: Any = importlib.import_module(name) if importlib.util.find_spec(name) else None
+    shown, bar = logging.is_progress_bar_enabled(), getattr(gguf_files, "tqdm", None)
+    logging.disable_progress_bar()
+    if bar is not None:
+        gguf_files.tqdm = logging.tqdm
+    try:
+        yield
+    finally:
+        if bar is not None:
+            gguf_files.tqdm = bar
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _locate(name: str) -> tuple[str, dict[str, Any]]:
