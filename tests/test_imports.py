@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "fit": {"runs", "errors"},
     "hidden": {"runs", "errors"},
     "transport": {"runs", "errors"},
+    "checkpoints": {"errors"},
     "report": {"fit", "runs", "errors"},
     "weights": {"bank", "config", "runs", "errors"},
     "export": {"weights", "runs", "errors"},
@@ -36,7 +37,7 @@ MAY_IMPORT = {
     "train": {"job", "config", "runs", "errors"},
     "bayes": {"fit", "errors"},
     "llm": {"hidden", "runs", "interrupt", "errors"},
-    "cli": {"bayes", "llm", "states", "hidden", "train", "job", "export"}
+    "cli": {"bayes", "llm", "states", "hidden", "transport", "checkpoints", "train", "job", "export"}
     | {"bank", "net", "config", "runs", "fit", "report", "interrupt", "errors"},
     "toydepth": {"config", "runs", "fit"},
 }
@@ -45,6 +46,7 @@ MAY_IMPORT = {
 WITHOUT_JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "hydra", "torch"}
 NEVER_IMPORTS = dict.fromkeys(("runs", "fit", "hidden", "transport", "report"), WITHOUT_JAX)
 ONLY_IMPORTS = {"net": {"jax", "flax"}}
+TORCH = {"llm", "checkpoints"}  # lazily: importing them does not load it
 TRACKERS = "toydepth.runs.trackers"
 
 
@@ -119,7 +121,7 @@ def test_rooms_keep_away_from_libraries():
     for module, names in IMPORTS.items():
         room = room_of(module)
         libraries = {name.split(".")[0] for name in names if not is_ours(name)} - set(sys.stdlib_module_names)
-        refused = libraries & (NEVER_IMPORTS.get(room, set()) | ({"torch"} if room != "llm" else set()))
+        refused = libraries & (NEVER_IMPORTS.get(room, set()) | ({"torch"} if room not in TORCH else set()))
         if room in ONLY_IMPORTS:
             refused |= libraries - ONLY_IMPORTS[room]
         if not (module == TRACKERS or module.startswith(f"{TRACKERS}.")):
@@ -130,7 +132,10 @@ def test_rooms_keep_away_from_libraries():
 
 @pytest.mark.parametrize(
     "module",
-    ["toydepth", *(f"toydepth.{room}" for room in ("fit", "hidden", "transport", "llm", "report", "cli"))],
+    [
+        "toydepth",
+        *(f"toydepth.{room}" for room in ("fit", "hidden", "transport", "checkpoints", "llm", "report", "cli")),
+    ],
 )
 def test_importing_loads_no_heavy_library(module: str):
     code = f"import sys, {module}; print(*{{'torch', 'wandb', 'jax', 'hydra'}} & set(sys.modules))"
