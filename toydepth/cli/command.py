@@ -16,6 +16,8 @@ from typing import Any
 from toydepth.cli.hidden import hidden
 from toydepth.cli.law import law
 from toydepth.cli.runs import export, figures, fit, train
+from toydepth.cli.trace import trace
+from toydepth.cli.utility import utility
 from toydepth.errors import InputError, RunError, did_you_mean
 
 _INTERRUPTED = 130  # as a shell has it: 128 and the number of SIGINT
@@ -29,6 +31,8 @@ _COMMANDS: dict[str, Any] = {
     "figures": figures,
     "law": law,
     "hidden": hidden,
+    "utility": utility,
+    "trace": trace,
     "export": export,
 }
 

@@ -101,7 +101,7 @@ def capture(parts: Parts, ids: Any, mask: Any, keep: Any = None) -> Stream:
     """
     import torch  # pyright: ignore[reportMissingImports]
 
-    device = _device(parts)
+    device = device_of(parts)
     ids, mask = (torch.as_tensor(each).to(device) for each in (ids, mask))
     keep = None if keep is None else torch.as_tensor(keep).to(device)
     positions = (mask.long().cumsum(dim=1) - 1).clamp(min=0)
@@ -113,7 +113,7 @@ def capture(parts: Parts, ids: Any, mask: Any, keep: Any = None) -> Stream:
     return stream
 
 
-def _device(parts: Parts) -> Any:
+def device_of(parts: Parts) -> Any:
     """Where the first block computes: an offloaded model keeps its weights elsewhere, and hooks know the place."""
     first = parts.blocks[0]
     for module in first.modules():  # offloaded as a whole, the hook is the block's; else one is at each leaf

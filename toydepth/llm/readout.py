@@ -76,13 +76,13 @@ class Readout:
         keep, target = torch.as_tensor(known), torch.as_tensor(batch.ids[:, 1:][known])
         states, found = stream.states, {}
         with torch.inference_mode(), evaluating(parts):
-            final = _cross_entropy(parts, states[-1], keep, target)
+            final = cross_entropies(parts, states[-1], keep, target)
             if "lens" in self.kinds:
-                rows = [_cross_entropy(parts, state, keep, target) for state in states[:-1]]
+                rows = [cross_entropies(parts, state, keep, target) for state in states[:-1]]
                 found["lens"] = np.stack([*rows, final])
             if "last_block" in self.kinds:
                 through = (_through_last(parts, stream, state) for state in states[:-2])
-                rows = [_cross_entropy(parts, state, keep, target) for state in through]
+                rows = [cross_entropies(parts, state, keep, target) for state in through]
                 found["last_block"] = np.stack([*rows, final])
         for kind, values in found.items():
             finite = np.isfinite(values).all(axis=1)
@@ -138,7 +138,7 @@ def _through_last(parts: Parts, stream: Stream, state: torch.Tensor) -> torch.Te
     return output[0] if isinstance(output, tuple) else output
 
 
-def _cross_entropy(parts: Parts, state: torch.Tensor, keep: torch.Tensor, target: torch.Tensor) -> np.ndarray:
+def cross_entropies(parts: Parts, state: torch.Tensor, keep: torch.Tensor, target: torch.Tensor) -> np.ndarray:
     """Of the kept tokens, in nats: (tokens,); logits in the model's dtype, what follows in float32."""
     import torch  # pyright: ignore[reportMissingImports]
 
