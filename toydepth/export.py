@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from toydepth.errors import InputError
+from toydepth.runs import name_weights, student_name
 from toydepth.runs.files import replacing
 from toydepth.weights import load_weights
 
@@ -48,21 +49,10 @@ def export_weights(run: str | Path, output: str | Path) -> dict[str, np.ndarray]
     for index, arm in enumerate(bank.arms):
         stack = state["depths"][str(arm.depth)]
         first = next(i for i, other in enumerate(bank.arms) if other.depth == arm.depth)
-        sets = {"raw": stack["params"]}
-        sets |= {f"average={d:g}": a for d, a in zip(config.average.decays, stack["averages"], strict=True)}
-        for kind, params in sets.items():
+        sets = {None: stack["params"], **dict(zip(config.average.decays, stack["averages"], strict=True))}
+        for decay, params in sets.items():
             own = jax.tree.map(lambda leaf, place=index - first: leaf[place], params)
-            arrays |= _flatten(f"student/{arm.name}/{kind}", own)
+            arrays |= name_weights(student_name(arm.name, decay), own)
     with replacing(Path(output)) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
     return arrays
-
-
-def _flatten(prefix: str, params: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Names every leaf by the words that tell it apart: the nesting into stack, block and a single mlp says nothing."""
-    leaves = jax.tree_util.tree_leaves_with_path(params)
-    silent = ("stack", "block", "mlp")
-    return {
-        "/".join([prefix, *[step.key for step in path if step.key not in silent]]): np.asarray(leaf)
-        for path, leaf in leaves
-    }

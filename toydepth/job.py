@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from collections.abc import Callable
@@ -17,9 +18,11 @@ from rich.console import Console
 from toydepth.bank import Bank, Outcome, choose_layout, make_bank, train
 from toydepth.bank.arms import shortest
 from toydepth.bank.checkpoint import Checkpoints
+from toydepth.bank.gradients import Snapshot, snapshot_steps
+from toydepth.bank.labels import arm_labels, run_labels
 from toydepth.bank.noise import measure_noise_floor
 from toydepth.bank.story import Story
-from toydepth.config import TrainConfig, config_hash, recipe_hash, to_dict
+from toydepth.config import GradientsConfig, TrainConfig, config_hash, to_dict
 from toydepth.errors import InputError
 from toydepth.fit import FitTable, fit_curves
 from toydepth.report import print_table, write_figures
@@ -32,13 +35,17 @@ from toydepth.runs import (
     claim_folder,
     find_git,
     find_versions,
+    gradients_file,
     lock_folder,
     make_curves,
     make_tracker,
+    name_weights,
     read_curves,
+    student_name,
     utc_now,
     write_curves,
     write_fit,
+    write_gradients,
 )
 
 
@@ -65,12 +72,15 @@ def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Co
         console: where a person reads; warnings and the table go there.
 
     Raises:
-        InputError: before anything is compiled, for a folder, a device or an optimiser that cannot be used.
+        InputError: before anything is compiled, for a folder, a device or an optimiser that cannot be used, and for
+            gradient snapshots that the run in the folder was not trained with; for a resumed run that has lost some.
     """
     digest = config_hash(config)
     claim_folder(folder, digest)
     with lock_folder(folder):
         earlier = claim_folder(folder, digest)  # again, now that nobody else writes
+        if earlier:
+            _check_gradients(config, folder, earlier)
         if earlier and earlier.status in ("complete", "diverged"):
             return _read_again(config, folder, earlier, console)
         return _train_and_report(config, folder, overrides, console, digest, earlier)
@@ -102,6 +112,7 @@ def _train_and_report(
         started=earlier.started if earlier else begun,
         wall_seconds=earlier.wall_seconds if earlier else 0.0,
         segments=earlier.segments if earlier else [],
+        gradients=earlier.gradients if earlier else [],
         warnings=list(dict.fromkeys([*(earlier.warnings if earlier else []), *notes])),
     )
     (folder / "config.yaml").write_text(yaml.safe_dump(to_dict(config), sort_keys=False))
@@ -119,7 +130,7 @@ def _train_and_report(
         # After a checkpoint too: a process that is killed does not get to say what was paid for.
         record.write(folder)
 
-    outcome = _train(bank, checkpoints, floors, folder, tracker, console, count_segment)
+    outcome = _train(bank, checkpoints, floors, folder, tracker, console, count_segment, record)
     # The tracker, like the terminal, only watches: everything below is written from memory.
     curves = make_job_curves(bank, outcome.story, floors)
     write_curves(folder, curves)
@@ -141,30 +152,12 @@ def make_job_curves(bank: Bank, story: Story, floors: np.ndarray) -> pd.DataFram
     """Returns the curves table of a run so far; columns: `toydepth.runs.CURVE_COLUMNS`."""
     config = bank.config
     decays = config.average.decays
-    labels = {
-        "experiment": config.name,
-        "teacher": config.teacher.kind,
-        "rho": config.teacher.rho,
-        "teacher_depth": config.teacher.depth,
-        "width": config.width,
-        "vocabulary": config.vocabulary if config.loss.name == "kl" else 0,
-        "loss": config.loss.name,
-        "head": config.student.head,
-        "recipe": recipe_hash(config),
-    }
     arms = []
-    for index, arm in enumerate(bank.arms):
+    for index, (arm, labels) in enumerate(zip(bank.arms, arm_labels(config, bank.arms), strict=True)):
         which = config.target.temperatures.index(arm.temperature) if arm.temperature is not None else 0
         arms.append(
-            {
-                "arm": index,
-                "depth": arm.depth,
-                "mlp_evaluations": arm.mlp_evaluations,
-                "temperature": arm.temperature,
-                "init": arm.init,
-                "block": arm.block,
-                "replicate": arm.replicate,
-                "teacher_seed": config.teacher_seed,
+            labels
+            | {
                 "average_decay": decays[0] if decays else None,
                 "noise_floor": floors[arm.replicate, which],
                 "diverged": index in story.diverged,
@@ -177,7 +170,7 @@ def make_job_curves(bank: Bank, story: Story, floors: np.ndarray) -> pd.DataFram
         names |= {f"test_loss/{decay}": loss, f"standard_error/{decay}": error}
     series = {column: np.array(story.series[name], float) for name, column in names.items()}
     series |= {name: np.array(story.series[name], int) for name in ("step", "samples")}
-    return make_curves(labels, arms, series)
+    return make_curves(run_labels(config), arms, series)
 
 
 def _train(
@@ -188,6 +181,7 @@ def _train(
     tracker: SafeTracker,
     console: Console,
     on_checkpoint: Callable[[int, int], None],
+    record: RunRecord,
 ) -> Outcome:
     config = bank.config
     depths = {depth: [i for i, arm in enumerate(bank.arms) if arm.depth == depth] for depth in config.student.depths}
@@ -197,6 +191,11 @@ def _train(
             return
         tracker.log(_metrics(bank, story, floors), story.last_step)
 
+    def on_gradients(snapshot: Snapshot, story: Story) -> None:
+        path = _write_snapshot(folder, bank, snapshot, story)
+        # Entered in memory; the file of the record follows at the next checkpoint, without which it does not count.
+        record.gradients.append({"step": snapshot.step, "file": str(path.relative_to(folder))})
+
     with ProgressLine(config.steps) as progress:
 
         def on_chunk(step: int, losses: np.ndarray) -> None:
@@ -205,6 +204,7 @@ def _train(
                 progress.update(step, {depth: float(np.nanmean(losses[arms])) for depth, arms in depths.items()})
 
         def on_start(step: int) -> None:
+            record.gradients = _earlier_snapshots(config, folder, step)
             progress.resume(step)
             name = f"{config.name}/{folder.name}"
             group, tags = config.name, tuple(config.tracker.tags)
@@ -221,7 +221,55 @@ def _train(
             on_evaluation=on_evaluation,
             on_chunk=on_chunk,
             on_checkpoint=on_checkpoint,
+            on_gradients=on_gradients,
         )
+
+
+def _check_gradients(config: TrainConfig, folder: Path, earlier: RunRecord) -> None:
+    """Raises InputError where the run in a folder was trained with other snapshots: they are taken while it trains."""
+    # A record of an earlier version has no such part: without snapshots, as by default.
+    default = dataclasses.asdict(GradientsConfig())
+    settings = [default | dict(earlier.config.get("gradients", {})), to_dict(config)["gradients"]]
+    before, now = settings
+    if now != before and (now["points"] or before["points"]):
+        before, now = (", ".join(f"{key}={value}" for key, value in setting.items()) for setting in settings)
+        advice = "They are taken while a run trains: choose another hydra.run.dir, or move the folder away."
+        raise InputError(f"gradients must be those of the run in {folder} ({before}), got {now}. {advice}")
+
+
+def _earlier_snapshots(config: TrainConfig, folder: Path, step: int) -> list[dict[str, Any]]:
+    """The record's entries of what was written up to the step where a run goes on; raises InputError for lost ones."""
+    entries = [{"step": s, "file": gradients_file(s)} for s in snapshot_steps(config) if s <= step]
+    lost = [entry["file"] for entry in entries if not (folder / entry["file"]).is_file()]
+    if lost:
+        advice = "Restore it, or train again in another folder (hydra.run.dir)."
+        raise InputError(f"{folder} must hold {lost[0]} to go on from step {step}, got no such file. {advice}")
+    return entries
+
+
+def _write_snapshot(folder: Path, bank: Bank, snapshot: Snapshot, story: Story) -> Path:
+    config, rates = bank.config, story.rates_at(snapshot.step)
+    decay = config.average.decays[0] if config.gradients.weights == "average" else None
+    arms = [
+        labels
+        | {"name": arm.name, "loss": float(snapshot.losses[index]), "diverged": snapshot.gradients[index] is None}
+        | {name: float(values[index]) for name, values in rates.items()}
+        for index, (arm, labels) in enumerate(zip(bank.arms, arm_labels(config, bank.arms), strict=True))
+    ]
+    return write_gradients(
+        folder,
+        step=snapshot.step,
+        samples=snapshot.step * config.batch_size,
+        stream=config.gradients.stream,
+        weights=config.gradients.weights,
+        examples=snapshot.num_examples,
+        labels=run_labels(config),
+        arms=arms,
+        gradients=[
+            None if own is None else name_weights(student_name(arm.name, decay), own)
+            for arm, own in zip(bank.arms, snapshot.gradients, strict=True)
+        ],
+    )
 
 
 def _metrics(bank: Bank, story: Story, floors: np.ndarray) -> dict[str, float]:

@@ -12,7 +12,7 @@ import jax
 from toydepth.bank import make_bank, prepare_devices
 from toydepth.bank.bank import Bank
 from toydepth.bank.checkpoint import Checkpoints
-from toydepth.config import TrainConfig, from_dict
+from toydepth.config import ADDED_LATER, TrainConfig, from_dict
 from toydepth.errors import InputError
 from toydepth.runs import RunRecord, read_record
 from toydepth.runs.record import RECORD_FILE, matches
@@ -57,6 +57,8 @@ def _find_fault(name: str, content: Any, kind: Any) -> str | None:
             return f"an unknown {name}.{reprlib.repr(key)[1:-1]}"
     for key, hint in hints.items():
         if key not in content:
+            if kind is TrainConfig and key in ADDED_LATER:
+                continue
             return f"no {name}.{key}"
         if dataclasses.is_dataclass(hint):
             fault = _find_fault(f"{name}.{key}", content[key], hint)

@@ -18,11 +18,13 @@ from toydepth.errors import InputError
 SCRIPT = """
 import json
 import dataclasses
+import jax
 import numpy as np
 from toydepth.bank import make_bank, prepare_devices, train
+from toydepth.bank.gradients import Gradients
 from toydepth.config import (
-    AverageConfig, DeviceConfig, EvalConfig, LossConfig, OptimizerConfig, StudentConfig, TargetConfig, TeacherConfig,
-    TrainConfig,
+    AverageConfig, DeviceConfig, EvalConfig, GradientsConfig, LossConfig, OptimizerConfig, StudentConfig, TargetConfig,
+    TeacherConfig, TrainConfig,
 )
 
 # Weights that are matrices to the optimiser, two temperatures, and heads of their own.
@@ -31,23 +33,40 @@ muon = dict(
     student=StudentConfig(depths=2, head="learned", temperature="target"),
 )
 
-def curves(replicates, count, init, **changes):
+def settings(replicates, count, init, **changes):
     values = dict(
         width=4, batch_size=16, steps=20, replicates=replicates, average=AverageConfig(0.9),
         teacher=TeacherConfig(depth=3), student=StudentConfig(depths=2, init=init),
         eval=EvalConfig(points=4, samples=64), device=DeviceConfig("cpu", count),
     )
-    config = TrainConfig(**(values | changes))
+    return TrainConfig(**(values | changes))
+
+def curves(*which, **changes):
+    config = settings(*which, **changes)
     layout = prepare_devices(config)
     outcome = train(make_bank(config, layout))
     names = ("train_loss", "test_loss", "test_loss/0.9", "standard_error")
     return layout.describe(), {name: outcome.story.series[name][1:] for name in names}
 
+def gradients(count, state=None):
+    # Of one state, which is that of a single device after some updates.
+    config = settings(1, count, ("zero", "euler"))
+    bank, found = make_bank(config, prepare_devices(config)), {}
+    state = jax.device_get(bank.advance(bank.state, 5)) if state is None else state
+    for stream in ("train", "test"):
+        bank.config = dataclasses.replace(config, gradients=GradientsConfig(1, stream))
+        taken = Gradients(bank).take(bank.place(state))
+        flat = [np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(own)]).tolist() for own in taken.gradients]
+        found[stream] = taken.losses.tolist(), flat
+    return state, found
+
 # Four first: the number of CPU devices of a process is set once.
 both = ("zero", "euler")
 jobs = ((2, 4, "zero"), (2, 4, both), (1, 4, both), (1, 2, "zero"), (3, 2, both), (3, 1, both))
 adam = [(r, i, *curves(r, c, i)) for r, c, i in jobs]
-print(json.dumps({"adam": adam, "muon": [curves(1, count, "zero", **muon) for count in (4, 1)]}))
+both_muon = [curves(1, count, "zero", **muon) for count in (4, 1)]
+state, alone = gradients(1)
+print(json.dumps({"adam": adam, "muon": both_muon, "gradients": [alone, gradients(4, state)[1]]}))
 """
 
 
@@ -84,6 +103,15 @@ def test_temperatures_learned_heads_and_muon_agree_with_one_device(runs):
     assert one["test_loss"][-1][0] != pytest.approx(one["test_loss"][-1][1], rel=0.1)
     for name, rows in four.items():
         np.testing.assert_allclose(rows, one[name], rtol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("stream", ["train", "test"])
+def test_gradient_snapshots_agree_with_one_device(runs, stream):
+    """Four devices: two for the inits, times two for the examples."""
+    (losses, one), (other_losses, four) = (found[stream] for found in runs["gradients"])
+    assert other_losses == pytest.approx(losses, rel=1e-5)
+    for own, other in zip(one, four, strict=True):
+        np.testing.assert_allclose(other, own, rtol=1e-5, atol=1e-5 * np.abs(own).max())
 
 
 @pytest.fixture(scope="module")

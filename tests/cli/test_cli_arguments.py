@@ -133,7 +133,7 @@ def test_export_and_figures_refuse_in_one_line(capsys, run, tmp_path):
 def test_a_command_that_does_not_exist(capsys):
     code, out, err = call(capsys, "fti")
     assert (code, out) == (2, "")
-    known = "train | fit | figures | law | hidden | utility | trace | export"
+    known = "train | fit | figures | law | hidden | utility | trace | transport | export"
     assert err == f"toydepth: command must be one of {known}, got fti. Did you mean 'fit'?\n"
     code, out, err = call(capsys, "--qqq")
     assert (code, out, len(err.splitlines())) == (2, "", 1) and err.startswith("toydepth: Unrecognized options: --qqq.")

@@ -5,7 +5,16 @@ import math
 import pytest
 
 from toydepth import config as c
-from toydepth.config import StudentConfig, TargetConfig, TeacherConfig, TrainConfig, config_hash, from_dict, to_dict
+from toydepth.config import (
+    StudentConfig,
+    TargetConfig,
+    TeacherConfig,
+    TrainConfig,
+    config_hash,
+    from_dict,
+    recipe_hash,
+    to_dict,
+)
 from toydepth.errors import InputError
 
 KL = c.LossConfig(name="kl")
@@ -94,6 +103,14 @@ REFUSED = [
     ("optimizer.depth_power", "a finite number", "inf", "", lambda: c.OptimizerConfig(depth_power=math.inf)),
     ("eval.points", "a whole number, at least 1", "0", "", lambda: c.EvalConfig(points=0)),
     ("eval.samples", "a whole number, at least 2", "1", "", lambda: c.EvalConfig(samples=1)),
+    ("gradients.points", "a whole number, at least 0", "-1", "snapshots", lambda: c.GradientsConfig(points=-1)),
+    ("gradients.points", "a whole number, at least 0", "1.5", "", lambda: c.GradientsConfig(points=1.5)),
+    ("gradients.stream", "one of train | test", "tset", "Did you mean 'test'?", lambda: c.GradientsConfig(1, "tset")),
+    ("gradients.weights", "one of raw", "averages", "Did you mean", lambda: c.GradientsConfig(weights="averages")),
+    (
+        *("gradients.weights", "raw with average.decays=[]", "average", "gradients.weights=raw"),
+        lambda: TrainConfig(gradients=c.GradientsConfig(1, weights="average"), average=c.AverageConfig(0)),
+    ),
     ("checkpoint.every_seconds", "at least 0", "-1", "", lambda: c.CheckpointConfig(every_seconds=-1)),
     ("tracker.name", "one of wandb", "jsnl", "Did you mean 'jsonl'?", lambda: c.TrackerConfig(name="jsnl")),
     ("tracker.mode", "one of auto", "offlin", "Did you mean 'offline'?", lambda: c.TrackerConfig(mode="offlin")),
@@ -154,6 +171,7 @@ def test_only_what_changes_numbers_changes_the_hash():
         TrainConfig(tracker=c.TrackerConfig("none", tags=["a"])),
         TrainConfig(checkpoint=c.CheckpointConfig(1)),
         TrainConfig(resume=False),
+        TrainConfig(gradients=c.GradientsConfig(12, "test", "average")),
         TrainConfig(student=StudentConfig(depths=[3.0, 4, 6, 8, 12, 16])),
     ]
     other = [
@@ -176,6 +194,13 @@ def test_a_config_written_and_read_again_is_the_same():
         average=c.AverageConfig([0.9, 0.99]),
     )
     assert from_dict(to_dict(config)) == config
+
+
+def test_a_config_from_before_there_were_gradient_snapshots_is_one_without_them():
+    content = to_dict(TrainConfig(seed=3))
+    del content["gradients"]
+    assert from_dict(content) == TrainConfig(seed=3)
+    assert recipe_hash(TrainConfig()) == recipe_hash(TrainConfig(gradients=c.GradientsConfig(5)))
 
 
 def test_a_student_deeper_than_the_teacher_is_allowed_and_said():

@@ -45,7 +45,7 @@ def test_shares_of_a_layer_stand_in_their_bins():
     for ax, quantity in zip(axes, ("theta_states", "theta_updates", "norm"), strict=True):
         (mesh,) = ax.collections
         shares = np.ma.filled(mesh.get_array(), np.nan).reshape(-1, 5)
-        own = table.query("quantity == @quantity")
+        own = table[table["quantity"] == quantity]
         for layer in range(5):
             counts = own.query("layer == @layer")["count"]
             drawn = shares[:, layer][np.isfinite(shares[:, layer])]

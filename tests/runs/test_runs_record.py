@@ -87,7 +87,7 @@ WRONG = {
     **{"experiment": 3, "config": [], "config_hash": 1, "overrides": [1], "versions": {"jax": 1}, "git": "f00"},
     **{"device": None, "precision": None, "seeds": [0], "started": 0, "wall_seconds": "x", "steps_done": 1.5},
     **{"steps_per_second": True, "status": ["complete"], "diverged": {}, "noise_floor": [1], "segments": 3},
-    **{"warnings": None, "schema_version": "1"},
+    **{"gradients": [20], "warnings": None, "schema_version": "1"},
 }
 BAD_FILES += [(json.dumps({**GOOD, k: v}), re.escape(f"got {k} {v!r}.")) for k, v in WRONG.items()]
 BAD_FILES += [

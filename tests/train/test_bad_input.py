@@ -41,6 +41,9 @@ CASES = {
     "optimizer.name=adamm": "Did you mean 'adam'?",
     "+optimizer.options.bb=1": "optimizer.options must be arguments of adam, got bb",
     "device.count=99": "device.count must be",
+    "gradients.stream=tset": "gradients.stream must be one of train | test, got tset. Did you mean 'test'?",
+    "gradients.point=12": "Did you mean 'gradients.points'?",
+    "gradients=12": "gradients must be values with their names, {name: value}, got 12.",
     "tracker.name=wandbb": "Did you mean 'wandb'?",
     "teacher": "arguments must be key=value or group=option",
 }

@@ -127,7 +127,7 @@ def test_undefined_ones_are_named():
     )
     assert constant.raw.rho is None and constant.raw.problem == "a constant series"
     assert gone.raw.rho is not None and gone.partial.rho is None
-    assert gone.partial.problem == "the controls leave nothing of a series"
+    assert gone.partial.problem == "nothing is left of a series"
     assert short.raw.problem == "fewer than 12 steps" and (short.num_steps, short.num_left_out) == (10, 30)
 
 

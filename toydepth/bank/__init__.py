@@ -10,7 +10,9 @@
     flops        operations that a step needs
     losses       kl and mse, per example
     optimise     learning rates, schedules, optimisers by name
+    labels       what tells runs and arms apart in tables
     bank         teachers, students, and the two compiled programs: advance and evaluate
+    gradients    snapshots of every arm's gradient
     noise        the float32 noise floor of a loss
     loop         chunks, evaluations, checkpoints, interruption
     checkpoint   orbax folders

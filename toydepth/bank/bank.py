@@ -17,7 +17,7 @@ from toydepth.bank.arms import Arm, make_arms
 from toydepth.bank.compiler import compiler_options, options_to_run_once
 from toydepth.bank.devices import Layout
 from toydepth.bank.optimise import make_optimizer
-from toydepth.bank.step import Problem, evaluate_batch, train_step
+from toydepth.bank.step import Problem, draw_inputs, evaluate_batch, train_step
 from toydepth.bank.streams import Streams, make_streams
 from toydepth.bank.tiling import Tiling
 from toydepth.config import TrainConfig
@@ -131,11 +131,7 @@ class Bank:
             self.num_traces += 1
 
             def body(step: jax.Array, state: State) -> State:
-                # Every device draws the whole batch and takes its part: any number of devices sees the same numbers.
-                x = jax.random.normal(jax.random.fold_in(problem.data_key, step), (batch, problem.width)).T
-                part = jax.lax.axis_index("batch") * (batch // shards)
-                x = jax.lax.dynamic_slice_in_dim(x, part, batch // shards, axis=1)
-                return train_step(problem, teachers, heads, state, x, share)
+                return train_step(problem, teachers, heads, state, draw_inputs(problem, step, batch, share), share)
 
             return jax.lax.fori_loop(state["step"], stop, body, state)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from toydepth.bank.bank import Bank, State
 from toydepth.bank.checkpoint import Checkpoints
+from toydepth.bank.gradients import Gradients, Snapshot, snapshot_steps
 from toydepth.bank.story import Story, evaluation_steps
 from toydepth.interrupt import Interrupt
 
@@ -25,7 +26,8 @@ class Outcome:
 
     status: complete | diverged (every arm) | interrupted (by `signal`); step: updates done; from_step: where this
     process began; seconds: of training and evaluation in this process, compilation included; steps_per_second: after
-    the first chunk, which compiles, evaluations included.
+    the first chunk, which compiles, evaluations included; snapshot_seconds: of taking and handing out gradients, which
+    the speed leaves out.
     """
 
     status: str
@@ -36,6 +38,7 @@ class Outcome:
     story: Story
     state: State
     steps_per_second: float | None = None
+    snapshot_seconds: float = 0.0
 
 
 def train(
@@ -47,6 +50,7 @@ def train(
     on_evaluation: Callable[[Story], None] = lambda story: None,
     on_chunk: Callable[[int, np.ndarray], None] = lambda step, losses: None,
     on_checkpoint: Callable[[int, int], None] = lambda first, step: None,
+    on_gradients: Callable[[Snapshot, Story], None] | None = None,
 ) -> Outcome:
     """Trains all arms of a bank to the last step, from the last whole checkpoint where there is one.
 
@@ -61,6 +65,8 @@ def train(
         on_evaluation: called after every evaluation of this process.
         on_chunk: called after every chunk with the step and the running mean training loss of each arm, (arms,).
         on_checkpoint: called after every checkpoint but the last, with the step where this process began and the step.
+        on_gradients: called with every snapshot that config.gradients asks for, after the evaluation at its step and
+            before the checkpoint: what a checkpoint has behind it has been handed out. None: no snapshots are taken.
     """
     started = time.monotonic()
     story, state = Story(bank.config, bank.arms), bank.state
@@ -69,10 +75,13 @@ def train(
         state = bank.place(saved[0])
     first = int(state["step"])
     on_start(first)
-    stops = [s for s in evaluation_steps(bank.config.steps, bank.config.eval.points) if s > story.last_step]
+    evaluations = {s for s in evaluation_steps(bank.config.steps, bank.config.eval.points) if s > story.last_step}
+    snapshots = {s for s in snapshot_steps(bank.config) if s > first} if on_gradients else set()
+    gradients = Gradients(bank) if snapshots else None
     saved_at, size, signal = time.monotonic(), _FIRST_CHUNK, None
     step, status = first, "complete"
     warm: tuple[float, int] | None = None
+    aside = 0.0
 
     def save_if_due() -> None:
         nonlocal saved_at
@@ -83,7 +92,7 @@ def train(
             saved_at = time.monotonic()
 
     with Interrupt() as interrupt:
-        for stop in stops:
+        for stop in sorted(evaluations | snapshots):
             while step < stop and not interrupt.signal:
                 begun, before = time.monotonic(), step
                 step = min(stop, step + size)
@@ -93,14 +102,20 @@ def train(
                 on_chunk(step, _window_loss(bank, state))
                 if not bank.by_arm(state, "alive").any():
                     break
-                if step < stop:  # else the evaluation comes first, so that the checkpoint holds it
+                if step < stop:  # else evaluation and snapshot come first, so that the checkpoint has them behind it
                     save_if_due()
-            if step == stop or not bank.by_arm(state, "alive").any():
+            if (step == stop and step in evaluations) or not bank.by_arm(state, "alive").any():
                 state = _evaluate(bank, state, story, step)
                 on_evaluation(story)
-                if step < bank.config.steps:
-                    save_if_due()
-            if not bank.by_arm(state, "alive").any():
+            alive = bank.by_arm(state, "alive").any()
+            # Of dead arms too: each step up to that of a checkpoint has its snapshot, and it says who has diverged.
+            if gradients and on_gradients and step == stop and step in snapshots:
+                begun = time.monotonic()
+                on_gradients(gradients.take(state), story)
+                aside += time.monotonic() - begun
+            if step == stop < bank.config.steps and alive:
+                save_if_due()
+            if not alive:
                 status = "diverged"
                 break
             if interrupt.signal:
@@ -110,8 +125,8 @@ def train(
     if checkpoints and (step > first or not checkpoints.folder.is_dir()):
         checkpoints.save(step, state, story.to_json())
     ended = time.monotonic()
-    speed = (step - warm[1]) / (ended - warm[0]) if warm and step > warm[1] else None
-    return Outcome(status, step, first, ended - started, signal, story, state, speed)
+    speed = (step - warm[1]) / (ended - warm[0] - aside) if warm and step > warm[1] else None
+    return Outcome(status, step, first, ended - started, signal, story, state, speed, aside)
 
 
 def _evaluate(bank: Bank, state: State, story: Story, step: int) -> State:

@@ -81,6 +81,16 @@ def train_step(
     return {"step": state["step"] + 1, "count": state["count"] + 1, "depths": depths}
 
 
+def draw_inputs(problem: Problem, step: jax.Array, batch_size: int, share: Share) -> jax.Array:
+    """Returns this device's part of the batch that update `step` (from 0) sees: (width, batch_size / share.batches).
+
+    Every device draws the whole batch and takes its part: any number of devices sees the same numbers.
+    """
+    x = jax.random.normal(jax.random.fold_in(problem.data_key, step), (batch_size, problem.width)).T
+    part = jax.lax.axis_index("batch") * (batch_size // share.batches)
+    return jax.lax.dynamic_slice_in_dim(x, part, batch_size // share.batches, axis=1)
+
+
 def losses_and_gradients(
     problem: Problem, teachers: Params, heads: Any, weights: Any, x: jax.Array, share: Share
 ) -> dict[str, tuple[jax.Array, Params]]:
@@ -98,7 +108,7 @@ def losses_and_gradients(
 
         def of_arm(params: Params, head: Any, target: jax.Array, temperature: jax.Array, mean_loss=mean_loss):
             of_tile = lambda x, target: jax.value_and_grad(mean_loss)(params, head, temperature, x, target)  # noqa: E731
-            return _mean_over_tiles(of_tile, x.shape[-1] // problem.tiling.examples, x, target)
+            return mean_over_tiles(of_tile, x.shape[-1] // problem.tiling.examples, x, target)
 
         found[depth] = _over_arms(of_arm, problem, share, params, heads, targets)
     if share.batches > 1:
@@ -108,7 +118,7 @@ def losses_and_gradients(
     return found
 
 
-def _mean_over_tiles(function: Callable[..., Any], tiles: int, *arrays: jax.Array) -> Any:
+def mean_over_tiles(function: Callable[..., Any], tiles: int, *arrays: jax.Array) -> Any:
     """Returns the mean of what `function` gives for each of `tiles` parts of the last axis, one after another.
 
     What one keeps for its backward pass stays in the cache.

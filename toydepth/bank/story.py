@@ -49,13 +49,17 @@ class Story:
         dead = np.isin(np.arange(len(self.arms)), list(self.diverged))
         row = {"train_loss": train_loss, **test}
         row = {name: np.where(dead, np.nan, values) for name, values in row.items()}
-        row["tau"] = self._by_arm(lambda rates: rates.tau(step))
-        row["learning_rate"] = self._by_arm(lambda rates: rates.at(max(step - 1, 0)))
+        row |= self.rates_at(step)
         scalars = {"step": step, "samples": step * self.config.batch_size}
         for name, value in scalars.items():
             self.series.setdefault(name, []).append(value)
         for name, values in row.items():
             self.series.setdefault(name, []).append([float(v) for v in values])
+
+    def rates_at(self, step: int) -> dict[str, np.ndarray]:
+        """Returns tau, the sum of the learning rates of the first `step` updates, and that of the last; (arms,)."""
+        tau, last = self._by_arm(lambda rates: rates.tau(step)), self._by_arm(lambda rates: rates.at(max(step - 1, 0)))
+        return {"tau": tau, "learning_rate": last}
 
     def _by_arm(self, function: Callable[[LearningRates], float]) -> np.ndarray:
         values = {depth: function(rates) for depth, rates in self._rates.items()}

@@ -17,6 +17,7 @@ from toydepth.cli.hidden import hidden
 from toydepth.cli.law import law
 from toydepth.cli.runs import export, figures, fit, train
 from toydepth.cli.trace import trace
+from toydepth.cli.transport import transport
 from toydepth.cli.utility import utility
 from toydepth.errors import InputError, RunError, did_you_mean
 
@@ -33,6 +34,7 @@ _COMMANDS: dict[str, Any] = {
     "hidden": hidden,
     "utility": utility,
     "trace": trace,
+    "transport": transport,
     "export": export,
 }
 

@@ -46,3 +46,12 @@ def check_unused(options: Any, how: str, advice: str, names: Sequence[str] | Non
     for name in changed(options):
         if names is None or name in names:
             raise InputError(f"--{name.replace('_', '-')} must {how}, got it. {advice}")
+
+
+def known(value: Any) -> bool:
+    """Returns whether a cell of a table holds something: neither None nor NaN.
+
+    >>> known(0.0), known(None), known(float("nan"))
+    (True, False, False)
+    """
+    return value is not None and value == value

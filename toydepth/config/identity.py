@@ -9,8 +9,11 @@ from typing import Any
 
 from toydepth.config.root import TrainConfig
 
-# These change where results go and how often they are saved, never a number in them.
-_NOT_IDENTITY = ("tracker", "checkpoint", "resume")
+ADDED_LATER = ("gradients",)
+"""Parts that older records lack: those runs were trained as by default."""
+
+# These change where results go, how often they are saved and what is written beside them, never a number in them.
+_NOT_IDENTITY = ("gradients", "tracker", "checkpoint", "resume")
 
 
 def to_dict(config: TrainConfig) -> dict[str, Any]:
@@ -56,7 +59,7 @@ def recipe_hash(config: TrainConfig) -> str:
 
 
 def from_dict(content: dict[str, Any]) -> TrainConfig:
-    """Returns the configuration that `to_dict` wrote, checked again.
+    """Returns the configuration that `to_dict` wrote, checked again; parts ADDED_LATER may be missing.
 
     Example:
         >>> from_dict(to_dict(TrainConfig(seed=3))).seed
@@ -64,6 +67,8 @@ def from_dict(content: dict[str, Any]) -> TrainConfig:
     """
     parts = {}
     for item in dataclasses.fields(TrainConfig):
+        if item.name in ADDED_LATER and item.name not in content:
+            continue
         kind: Any = item.default_factory
         value = content[item.name]
         parts[item.name] = kind(**value) if isinstance(kind, type) else value

@@ -22,7 +22,7 @@ _CONDITIONS = (
     (r"is not Optional", "given a value"),
     (r"has missing mandatory value", "given a value"),
     (r"Cannot merge .*object_type=list", "a value or a list of values"),
-    (r"Cannot merge .*object_type=", "values with their names, {name: value}"),
+    (r"Cannot merge .*object_type=|is not a subclass of", "values with their names, {name: value}"),
     (r"Interpolation key '.*' not found", "a value, or ${key} with a key of the config"),
 )
 _SYNTAX = "Quote lists for the shell: 'student.depths=[3,4,6]'."

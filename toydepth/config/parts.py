@@ -154,6 +154,26 @@ class EvalConfig:
 
 
 @dataclass(frozen=True)
+class GradientsConfig:
+    """Snapshots of every arm's gradient while it trains; they change no number of the run.
+
+    points: how many, evenly spaced in ln step from step 1 to the last; early ones fall together; 0: none.
+    stream: of what loss, train (the batch that the next update sees) or test (the fixed test set, eval.samples).
+    weights: where it is taken, raw or average (the first of average.decays).
+    """
+
+    points: int = 0
+    stream: str = "train"
+    weights: str = "raw"
+
+    def __post_init__(self) -> None:
+        points = integer("gradients.points", self.points, 0, "0 writes no snapshots.")
+        member("gradients.stream", self.stream, ("train", "test"))
+        member("gradients.weights", self.weights, ("raw", "average"))
+        _set(self, points=points)
+
+
+@dataclass(frozen=True)
 class CheckpointConfig:
     """every_seconds: between checkpoints; 0: only when the run is interrupted."""
 

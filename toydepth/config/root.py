@@ -10,6 +10,7 @@ from toydepth.config.parts import (
     CheckpointConfig,
     DeviceConfig,
     EvalConfig,
+    GradientsConfig,
     LossConfig,
     OptimizerConfig,
     ScheduleConfig,
@@ -57,6 +58,7 @@ class TrainConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     average: AverageConfig = field(default_factory=AverageConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    gradients: GradientsConfig = field(default_factory=GradientsConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     tracker: TrackerConfig = field(default_factory=TrackerConfig)
     device: DeviceConfig = field(default_factory=DeviceConfig)
@@ -78,6 +80,9 @@ class TrainConfig:
                 raise refuse("learning_rate", f"a rate that float32 holds at depth {depth}", peak)
         self._check_teacher()
         self._check_loss()
+        if self.gradients.points and self.gradients.weights == "average" and not self.average.decays:
+            advice = "The run keeps no averages: set gradients.weights=raw, or average.decays."
+            raise refuse("gradients.weights", "raw with average.decays=[]", "average", advice)
 
     def _check_teacher(self) -> None:
         kind, rho = self.teacher.kind, self.teacher.rho

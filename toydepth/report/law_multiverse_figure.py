@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from toydepth.fit.intervals import t_interval
 from toydepth.fit.law.choice.combinations import Combination
 from toydepth.fit.law.choice.effects import Multiverse
 from toydepth.fit.law.choice.options import CHOICES, EITHER
+from toydepth.intervals import t_interval
 from toydepth.report.figures import Figures
 from toydepth.report.law_figures import write_each
 from toydepth.report.layout import new_figure

@@ -3,6 +3,7 @@
     claim_folder, lock_folder    a folder of its own for each config, and one process at a time
     RunRecord, read_record       record.json: what ran, on what, how long, how it ended
     make_curves, read_curves     curves.parquet: one row an arm and evaluation
+    load_gradients               gradients/: the gradient of every arm at some steps, one at a time
     find_runs, load_runs         the folders of runs; the curves of many runs as one table
     make_tracker                 W&B, JSON lines or nothing, while the run goes
     ProgressLine                 one line at the terminal
@@ -15,7 +16,9 @@ from toydepth.runs.curves import make_curves, read_curves, write_curves
 from toydepth.runs.environment import find_git, find_versions, utc_now
 from toydepth.runs.fitted import write_fit
 from toydepth.runs.folder import claim_folder, lock_folder
+from toydepth.runs.gradients import GradientField, gradients_file, load_gradients, write_gradients
 from toydepth.runs.load import find_runs, load_runs
+from toydepth.runs.naming import count_parameters, name_weights, student_name
 from toydepth.runs.progress import ProgressLine
 from toydepth.runs.record import SCHEMA_VERSION, RunRecord, read_record
 from toydepth.runs.trackers import SafeTracker, TrackedRun, Tracker, make_tracker
@@ -23,6 +26,7 @@ from toydepth.runs.trackers import SafeTracker, TrackedRun, Tracker, make_tracke
 __all__ = [
     "CURVE_COLUMNS",
     "SCHEMA_VERSION",
+    "GradientField",
     "ProgressLine",
     "RunRecord",
     "SafeTracker",
@@ -30,17 +34,23 @@ __all__ = [
     "Tracker",
     "average_columns",
     "claim_folder",
+    "count_parameters",
     "find_decays",
     "find_git",
     "find_runs",
     "find_versions",
+    "gradients_file",
+    "load_gradients",
     "load_runs",
     "lock_folder",
     "make_curves",
     "make_tracker",
+    "name_weights",
     "read_curves",
     "read_record",
+    "student_name",
     "utc_now",
     "write_curves",
     "write_fit",
+    "write_gradients",
 ]

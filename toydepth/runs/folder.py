@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toydepth.errors import InputError
 from toydepth.runs.curves import CURVES_FILE
+from toydepth.runs.gradients import GRADIENTS_FOLDER
 from toydepth.runs.record import RECORD_FILE, RunRecord, read_record
 
 try:
@@ -56,9 +57,9 @@ def claim_folder(folder: str | Path, config_hash: str) -> RunRecord | None:
             got = f"a record of another config ({hashes})"
             raise _refuse(path, f"be empty or hold a run of this config, got {got}")
         return record
-    for name in (CURVES_FILE, "checkpoints"):
+    for name in (CURVES_FILE, "checkpoints", GRADIENTS_FOLDER):
         found = path / name
-        # An empty checkpoints folder is what a start that was cut short leaves; it holds no result.
+        # An empty folder is what a start that was cut short leaves; it holds no result.
         if found.is_file() or (found.is_dir() and any(found.iterdir())):
             raise _refuse(path, f"be empty or hold a run of this config, got {name} without a {RECORD_FILE}")
     return None

@@ -30,6 +30,7 @@ class RunRecord:
     diverged: {arm, last_finite_step, first_non_finite_step} for each arm that diverged.
     noise_floor: {loss, temperature, replicate (where they differ), floor} for each kind of loss.
     segments: {started, from_step, to_step, seconds, device_count}, one for each time the run was started or resumed.
+    gradients: {step, file} for each gradient snapshot written, in the order of steps.
     warnings: what a reader of the results should know, a line each.
 
     Example:
@@ -59,6 +60,7 @@ class RunRecord:
     diverged: list[dict[str, Any]] = field(default_factory=list)
     noise_floor: list[dict[str, Any]] = field(default_factory=list)
     segments: list[dict[str, Any]] = field(default_factory=list)
+    gradients: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     schema_version: int = SCHEMA_VERSION
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toydepth.errors import InputError
+from toydepth.intervals import Interval, t_interval, t_p_value
 from toydepth.transport.checks import check_confidence, check_count, check_seed
-from toydepth.transport.intervals import Interval, t_interval, t_p_value
 from toydepth.transport.ranks import block_length, draw_blocks, rank_correlation
 
 LEAST_STEPS = 12
@@ -173,7 +173,7 @@ def _correlate(x: np.ndarray, y: np.ndarray, controls: np.ndarray | None, option
     rho = float(rank_correlation(x, y, controls))
     if not math.isfinite(rho):
         constant = np.ptp(x) == 0 or np.ptp(y) == 0
-        why = "a constant series" if constant else "the controls leave nothing of a series"
+        why = "a constant series" if constant else "nothing is left of a series"
         return Correlation(None, block=length, problem=why)
     generator = np.random.default_rng([seed, len(x)])
     places = draw_blocks(len(x), length, num_bootstrap, generator)

@@ -60,7 +60,7 @@ def _of_family(
     numbers = ["log_efficiency", "log_relative_duration", "log_loss", "learning_rate"]
     by_model = pd.DataFrame(own.groupby(["model", "step"], sort=True)[numbers].mean())
     rows = []
-    for model in own["model"].unique():
+    for model in own.sort_values("num_nodes", kind="stable")["model"].unique():
         steps = pd.DataFrame(by_model.loc[model])
         channels = {"ln v_rel": steps["log_efficiency"], "ln n/N": steps["log_relative_duration"]}
         rows += _rows(family, model, channels, steps, options)

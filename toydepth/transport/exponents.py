@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from toydepth.errors import InputError
+from toydepth.intervals import Interval, contrast_error, t_interval, t_p_value
 from toydepth.transport.checks import check_confidence, check_word
-from toydepth.transport.intervals import Interval, contrast_error, t_interval, t_p_value
 
 Replicates = Literal["shared", "independent"]
 REPLICATES = ("shared", "independent")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from toydepth.errors import InputError
+from toydepth.intervals import Interval, t_interval
 from toydepth.transport.checks import check_confidence, check_seed, check_word
-from toydepth.transport.intervals import Interval, t_interval
 
 NULLS = ("N0", "N1", "N2")
 

@@ -59,7 +59,7 @@ def measure_sensitivity(
             table = plain.copy()
         else:
             table = exponents_by_step(_measure(fields(), own, most), confidence)
-            plain = table if is_default else plain
+            plain = table.copy() if is_default else plain
         table.insert(0, "setting", name)
         table.insert(1, "value", str(value))
         table.insert(2, "is_default", is_default)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from toydepth.fit.checks import number_name, plain, refuse
 from toydepth.fit.depth.points import LeftOut
-from toydepth.fit.intervals import Interval, mean_interval
+from toydepth.intervals import Interval, mean_interval
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from toydepth.fit.checks import check_confidence, plain, refuse, whole
 from toydepth.fit.depth.loglog import fit_lines
-from toydepth.fit.intervals import mean_interval, t_interval
+from toydepth.intervals import mean_interval, t_interval
 
 _MIN_EVALUATIONS = 3
 

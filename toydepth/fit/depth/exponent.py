@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toydepth.fit.bootstrap import bootstrap_error, draw_counts
 from toydepth.fit.checks import check_fit_options, whole
 from toydepth.fit.depth.depth_fit import DepthFit
 from toydepth.fit.depth.floor import fit_floor
 from toydepth.fit.depth.loglog import Lines, find_curvature, fit_lines
 from toydepth.fit.depth.points import Points, choose_points, count_reasons
-from toydepth.fit.intervals import bootstrap_error, draw_counts, t_interval
+from toydepth.intervals import t_interval
 
 
 @dataclass(frozen=True, eq=False)

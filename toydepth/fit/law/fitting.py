@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from toydepth.fit.checks import check_confidence, check_count, is_number, refuse
-from toydepth.fit.intervals import t_interval
 from toydepth.fit.law.estimate import Estimate, find_minimum
 from toydepth.fit.law.identify import find_unidentified
 from toydepth.fit.law.law_fit import LawFit
@@ -24,6 +23,7 @@ from toydepth.fit.law.table.choose import choose_rows
 from toydepth.fit.law.table.reading import read_table
 from toydepth.fit.law.table.rows import Rows
 from toydepth.fit.law.terms import LAWS, Law, make_law
+from toydepth.intervals import t_interval
 
 METHODS = ("covariance", "profile", "bootstrap")
 _ALWAYS_PROFILED = 20_000  # rows; above, only where some standard error is not small

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from toydepth.fit.checks import check_confidence, plain, refuse
-from toydepth.fit.intervals import t_interval
 from toydepth.fit.law.estimate import Estimate
 from toydepth.fit.law.law_text import law_lines
 from toydepth.fit.law.parameter import Parameter, read_parameter
 from toydepth.fit.law.table.rows import Rows
 from toydepth.fit.law.terms import Law, space_name
+from toydepth.intervals import t_interval
 
 
 @dataclass(frozen=True, eq=False)

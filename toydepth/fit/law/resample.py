@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from toydepth.fit.intervals import Interval
 from toydepth.fit.law.estimate import Estimate
 from toydepth.fit.law.solve import solve
+from toydepth.intervals import Interval
 
 
 def bootstrap(estimate: Estimate, num_draws: int, seed: int) -> np.ndarray:

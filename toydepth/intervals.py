@@ -1,4 +1,4 @@
-"""Student intervals, of a mean of replicates and of any sum of group means with errors of their own."""
+"""Student intervals: of any estimate, of a mean of replicates, of a sum of group means with errors of their own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,29 @@ from scipy.special import stdtr, stdtrit
 Interval = tuple[float, float]
 
 
-def t_interval(centre: float, error: float, degrees: float, confidence: float) -> Interval | None:
-    """Returns centre -+ t error; None without a finite error or a degree of freedom.
+def t_interval(centre: float, error: float | None, degrees: float, confidence: float) -> Interval | None:
+    """Returns centre -+ t * error, t the Student quantile; None without a finite error or a degree of freedom.
 
     >>> low, high = t_interval(1.0, 0.1, 2, 0.95)
     >>> round(low, 3), round(high, 3)
     (0.57, 1.43)
     """
-    if not (degrees > 0 and math.isfinite(error)):
+    if error is None or not degrees > 0 or not math.isfinite(error):
         return None
     reach = float(stdtrit(degrees, 0.5 + confidence / 2)) * error
     return centre - reach, centre + reach
+
+
+def mean_interval(values: np.ndarray, confidence: float) -> Interval | None:
+    """Returns the t interval of the mean of independent values (replicates,); None for fewer than two.
+
+    >>> mean_interval(np.array([1.0, 1.0, 1.0]), 0.95)
+    (1.0, 1.0)
+    """
+    if len(values) < 2:
+        return None
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    return t_interval(float(values.mean()), error, len(values) - 1, confidence)
 
 
 def t_p_value(estimate: float, error: float, degrees: float) -> float | None:

@@ -1,39 +1,10 @@
-"""Intervals: Student t from a covariance, and from replicates by the bootstrap."""
+"""Standard errors from replicates by the bootstrap."""
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import stdtrit
-
-Interval = tuple[float, float]
-
-
-def t_interval(centre: float, error: float | None, degrees: int, confidence: float) -> Interval | None:
-    """Returns centre -+ t * error, t the Student quantile; None without an error or a degree of freedom.
-
-    >>> low, high = t_interval(1.0, 0.1, 2, 0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.57, 1.43)
-    """
-    if error is None or degrees < 1 or not np.isfinite(error):
-        return None
-    reach = float(stdtrit(degrees, 0.5 + confidence / 2)) * error
-    return centre - reach, centre + reach
-
-
-def mean_interval(values: np.ndarray, confidence: float) -> Interval | None:
-    """Returns the t interval of the mean of independent values (replicates,); None for fewer than two.
-
-    >>> mean_interval(np.array([1.0, 1.0, 1.0]), 0.95)
-    (1.0, 1.0)
-    """
-    if len(values) < 2:
-        return None
-    error = float(values.std(ddof=1)) / math.sqrt(len(values))
-    return t_interval(float(values.mean()), error, len(values) - 1, confidence)
 
 
 @lru_cache(maxsize=64)

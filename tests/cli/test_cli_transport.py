@@ -1,0 +1,146 @@
+"""`toydepth transport`: fields of files and checkpoints; what it prints, writes and refuses."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toydepth.cli import main
+from toydepth.transport import ProbeSettings, fit_exponents, measure_field
+
+STEPS = np.arange(1, 14) * 10
+SIZES = (60, 240, 960)
+
+
+def values(size, step):
+    return np.random.default_rng([size, step]).normal(size=size).astype(np.float32)
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = []
+    for size in SIZES:
+        paths.append(str(tmp_path / f"m{size}.npz"))
+        np.savez(paths[-1], steps=STEPS, fields=np.stack([values(size, step) for step in STEPS]))
+    return paths
+
+
+@pytest.fixture
+def curve(tmp_path):
+    path = tmp_path / "curve.csv"
+    rows = np.random.default_rng(0).uniform(1, 2, size=(len(STEPS), 2))
+    pd.DataFrame({"step": STEPS, "loss": rows[:, 0], "learning_rate": rows[:, 1]}).to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.fixture
+def call(capsys, tmp_path):
+    def run(*words):
+        code = main(["transport", "--folder", str(tmp_path / "out"), "--num-seeds", "2", *map(str, words)])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_exponents_effects_and_association_of_files(call, files, curve, tmp_path):
+    code, out, err = call("--fields", *files, "--curve", curve, "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    row = next(row for row in told["exponents"] if row["kind"] == "field" and row["step"] == 50)
+    table = pd.concat([measure_field(values(size, 50), ProbeSettings(seeds=(0, 1))) for size in SIZES])
+    own = table.query("kind == 'field'")
+    fit = fit_exponents(own["num_nodes"], own["size"], own["duration"])
+    assert row["D"] == pytest.approx(fit.D.slope) and row["z_low"] == pytest.approx(fit.z.interval[0])
+    assert row["delta_r_squared"] == pytest.approx(fit.delta.r_squared) and row["missing"] is None
+    assert {row["effect"] for row in told["effects"]} == {"distribution", "assignment"}
+    models = {(row["model"], row["channel"]) for row in told["association"]}
+    assert models == {(f"m{size}", channel) for size in SIZES for channel in ("ln v_rel", "ln n/N")} | {
+        ("all sizes", channel) for channel in ("D", "z", "beta", "delta")
+    }
+    assert {"partial", "differences"} <= {row["kind"] for row in told["association"]}
+    assert told["settings"]["m_BA"] == 2 and told["settings"]["seeds"] == [0, 1]
+    saved = pd.read_parquet(tmp_path / "out" / "transport.parquet")
+    assert len(saved) == len(STEPS) * len(SIZES) * 2 * 5
+    kept = json.loads((tmp_path / "out" / "transport.json").read_text())
+    assert kept == {name: value for name, value in told.items() if name != "written"}
+    assert all(path in {str(p) for p in (tmp_path / "out").iterdir()} for path in told["written"])
+
+
+def test_what_is_printed(call, files, curve):
+    code, out, _ = call(
+        "--fields", *files, "--curve", curve, "--figures", "no", "--sensitivity", "--sensitivity-step", 40
+    )
+    assert code == 0
+    for words in (
+        "m60: N = 60; m240: N = 240; m960: N = 960",
+        "assignment effect",
+        "percentile",
+        "step 40",
+        "all sizes",
+    ):
+        assert words in out, words
+    assert "nan" not in out.lower() and "none" not in out.lower()
+
+
+def test_checkpoints_are_differences_and_equal_ones_are_named(call, tmp_path):
+    for size in SIZES:
+        folder = tmp_path / f"model{size}"
+        folder.mkdir()
+        for step in (0, 10, 20):
+            at = 10 if step == 20 and size == 960 else step
+            np.savez(folder / f"step{step}.npz", weight=values(size, at), ids=np.arange(3))
+    code, out, _ = call("--checkpoints", *(tmp_path / f"model{size}" for size in SIZES), "--json", "--figures", "no")
+    told = json.loads(out)
+    assert code == 0
+    rows = {row["step"]: row for row in told["exponents"] if row["kind"] == "field"}
+    difference = [measure_field(values(size, 10) - values(size, 0), ProbeSettings(seeds=(0, 1))) for size in SIZES]
+    own = pd.concat(difference).query("kind == 'field'")
+    assert rows[10]["D"] == pytest.approx(fit_exponents(own["num_nodes"], own["size"], own["duration"]).D.slope)
+    assert rows[20]["missing"] == "2 sizes, of 3 or more that it takes (zero field)" and rows[20].get("D") is None
+    assert any("ids" in note and "not float" in note for note in told["notes"])
+
+
+def test_large_fields_are_sampled_and_told(call, files):
+    code, out, _ = call("--fields", *files, "--max-nodes", 500, "--figures", "no", "--steps", 10, 20)
+    assert code == 0 and "m960: N = 500 of 960" in out and "no association: it takes 12 steps" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "one of runs, pico, checkpoints, fields must be given, got none"),
+        (("--fields", "F", "--pico", "x"), "got pico and fields"),
+        (("--fields", "nowhere.npz"), "nowhere.npz"),
+        (("--fields", "F0", "F1"), "sizes must be 3 or more in a family, got 2 at most"),
+        (("--fields", "F", "--m-ba", "0"), "m_BA must be an integer, 1 or more, got 0"),
+        (("--fields", "F", "--percentile", "100"), "percentile must be between 0 and 100"),
+        (("--fields", "F", "--cap", "0"), "cap must be an integer, 1 or more"),
+        (("--fields", "F", "--num-seeds", "0"), "num_seeds must be 1 or more"),
+        (("--fields", "F", "--max-nodes", "5"), "max_nodes must be 10 or more"),
+        (("--fields", "F", "--steps", "11"), "11"),
+        (("--fields", "F", "--curve", "nowhere.csv"), "nowhere.csv"),
+        (("--fields", "F", "--curve", "BAD"), "must have a column loss, got step, lost"),
+        (("--fields", "F", "--curve", "TWICE"), "must have each step once, got twice {'step': 10}"),
+        (("--fields", "F", "--curve", "OTHER"), "must have a step (and model) of the study"),
+        (("--fields", "F", "--confidence", "95"), "confidence must be between 0 and 1"),
+        (("--fields", "F", "--sensitivity-step", "10"), "--sensitivity-step must come with --sensitivity"),
+        (("--fields", "F", "--sensitivity", "--sensitivity-step", "11"), "sensitivity_step must be a step with three"),
+        (("--fields", "F", "--split", "train"), "--split must come with --pico"),
+        (("--fields", "F", "--sizes", "depth"), "--sizes must come with --runs"),
+        (("--runs", "nowhere"), "nowhere"),
+    ],
+)
+def test_one_line_for_what_cannot_be_used(call, files, tmp_path, words, told):
+    for name, text in (
+        ("BAD", "step,lost\n10,1\n"),
+        ("TWICE", "step,loss\n10,1\n10,2\n"),
+        ("OTHER", "step,loss\n7,1\n"),
+    ):
+        (tmp_path / f"{name}.csv").write_text(text)
+    known = {"F": files, "F0": files[:1], "F1": files[1:2]}
+    given = [part for word in words for part in known.get(word, [word])]
+    given = [str(tmp_path / f"{word}.csv") if word in ("BAD", "TWICE", "OTHER") else word for word in given]
+    code, out, err = call(*given, "--figures", "no")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and told in err

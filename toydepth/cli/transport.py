@@ -1,0 +1,126 @@
+"""`toydepth transport`: the avalanche probe of gradients, over models of several sizes and steps of their training."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toydepth.cli.output import check_given, check_unused, known, print_json
+from toydepth.cli.transport_options import FieldOptions, OutputOptions, ProbeOptions, QuestionOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from toydepth.transport import ProbeSettings
+
+_SCHEMA = 1
+
+
+def transport(
+    fields: FieldOptions = FieldOptions(),  # noqa: B008
+    probe: ProbeOptions = ProbeOptions(),  # noqa: B008
+    questions: QuestionOptions = QuestionOptions(),  # noqa: B008
+    output: OutputOptions = OutputOptions(),  # noqa: B008
+) -> int:
+    """Gradient transport: cascades of gradients on a graph, and their exponents D, z, delta over sizes of models.
+
+    For example: toydepth transport --runs runs/transport. Every word, formula and column: docs/notation.md, "Gradient
+    transport".
+
+    Args:
+        fields: Where the fields come from.
+        probe: The probe.
+        questions: What else to ask.
+        output: What is written.
+    """
+    from toydepth.cli.transport_answers import print_study
+    from toydepth.cli.transport_fields import join_curve, open_fields
+    from toydepth.runs.files import plain
+    from toydepth.transport import associate_study, effects_by_step, exponents_by_step, measure_study
+
+    check_given("folder", output.folder)
+    check_given("curve", questions.curve)
+    if not questions.sensitivity:
+        check_unused(questions, "come with --sensitivity", "Add --sensitivity.", ("sensitivity_step",))
+    settings = _settings(probe)
+    source = open_fields(fields)
+    table = measure_study(source.read(()), settings, max_nodes=probe.max_nodes, on_field=_Progress().tell)
+    if questions.curve is not None:
+        table = join_curve(table, questions.curve)
+    exponents = exponents_by_step(table, questions.confidence)
+    tables = {"cascades": table, "exponents": exponents, "effects": effects_by_step(table, questions.confidence)}
+    options: dict[str, Any] = {
+        name: getattr(questions, name) for name in ("block", "num_bootstrap", "confidence", "seed")
+    }
+    tables["association"] = associate_study(table, exponents, **options)
+    if questions.sensitivity:
+        tables["sensitivity"] = _sensitivity(source, settings, probe, questions, exponents)
+    told = {"schema": _SCHEMA, "settings": settings.record(), "max_nodes": probe.max_nodes}
+    told |= {"fields": dataclasses.asdict(fields), "notes": source.notes}
+    told |= {name: own.to_dict("records") for name, own in tables.items() if name != "cascades"}
+    told = plain(told)
+    written = _write(tables, told, Path(output.folder), output.figures == "yes")
+    if output.json:
+        print_json({**told, "written": [str(path) for path in written]})
+        return 0
+    print_study(tables, settings, source.notes)
+    print(f"\nwritten: {output.folder}: {', '.join(path.name for path in written)}")
+    return 0
+
+
+def _settings(probe: ProbeOptions) -> ProbeSettings:
+    from toydepth.errors import InputError
+    from toydepth.transport import ProbeSettings
+
+    if probe.num_seeds < 1:
+        raise InputError(f"num_seeds must be 1 or more, got {probe.num_seeds}. 4 is the default.")
+    if probe.max_nodes is not None and probe.max_nodes < 10:
+        raise InputError(f"max_nodes must be 10 or more, got {probe.max_nodes}. Leave it out for no limit.")
+    own = {name: getattr(probe, name) for name in ("percentile", "cap", "sign", "order", "order_seed")}
+    return ProbeSettings(m_BA=probe.m_ba, seeds=tuple(range(probe.num_seeds)), **own)
+
+
+class _Progress:
+    """A line on stderr while fields are measured, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def tell(self, field: Any) -> None:
+        self._count += 1
+        if sys.stderr.isatty():
+            words = f"{self._count} fields: {field.family}, {field.model}, step {field.step}"
+            print(f"\r{words}\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _sensitivity(
+    source: Any, settings: ProbeSettings, probe: ProbeOptions, questions: QuestionOptions, exponents: pd.DataFrame
+) -> pd.DataFrame:
+    from toydepth.errors import InputError
+    from toydepth.transport import measure_sensitivity
+
+    rows = exponents.to_dict("records")
+    whole = sorted({int(row["step"]) for row in rows if row["kind"] == "field" and not known(row["missing"])})
+    step = whole[-1] if questions.sensitivity_step is None else questions.sensitivity_step
+    if step not in whole:
+        there = ", ".join(map(str, whole))
+        raise InputError(f"sensitivity_step must be a step with three sizes, got {step}. There are {there}.")
+    options = {"max_nodes": probe.max_nodes, "confidence": questions.confidence}
+    return measure_sensitivity(lambda: source.read((step,)), settings, **options)
+
+
+def _write(tables: dict[str, pd.DataFrame], told: dict[str, Any], target: Path, figures: bool) -> list[Path]:
+    from toydepth.runs.files import replacing, write_json
+
+    target.mkdir(parents=True, exist_ok=True)
+    with replacing(target / "transport.parquet") as temporary:
+        tables["cascades"].to_parquet(temporary)
+    write_json(target / "transport.json", told)
+    written = [target / "transport.parquet", target / "transport.json"]
+    if figures:
+        from toydepth.report.transport_figures import write_transport_figures
+
+        written += write_transport_figures(tables, target).paths
+    return written
