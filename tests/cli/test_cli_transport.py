@@ -57,7 +57,7 @@ def test_exponents_effects_and_association_of_files(call, files, curve, tmp_path
     assert {row["effect"] for row in told["effects"]} == {"distribution", "assignment"}
     models = {(row["model"], row["channel"]) for row in told["association"]}
     assert models == {(f"m{size}", channel) for size in SIZES for channel in ("ln v_rel", "ln n/N")} | {
-        ("all sizes", channel) for channel in ("D", "z", "beta", "delta")
+        ("all sizes", channel) for channel in ("D", "z", "delta")
     }
     assert {"partial", "differences"} <= {row["kind"] for row in told["association"]}
     assert told["settings"]["m_BA"] == 2 and told["settings"]["seeds"] == [0, 1]

@@ -61,11 +61,13 @@ def transport(
     told |= {"fields": dataclasses.asdict(fields), "notes": source.notes}
     told |= {name: own.to_dict("records") for name, own in tables.items() if name != "cascades"}
     told = plain(told)
-    written = _write(tables, told, Path(output.folder), output.figures == "yes")
+    written, skipped = _write(tables, told, Path(output.folder), output.figures == "yes", questions.confidence)
     if output.json:
         print_json({**told, "written": [str(path) for path in written]})
         return 0
     print_study(tables, settings, source.notes)
+    for name, reason in skipped:
+        print(f"not drawn: {name}: {reason}")
     print(f"\nwritten: {output.folder}: {', '.join(path.name for path in written)}")
     return 0
 
@@ -111,7 +113,10 @@ def _sensitivity(
     return measure_sensitivity(lambda: source.read((step,)), settings, **options)
 
 
-def _write(tables: dict[str, pd.DataFrame], told: dict[str, Any], target: Path, figures: bool) -> list[Path]:
+def _write(
+    tables: dict[str, pd.DataFrame], told: dict[str, Any], target: Path, figures: bool, confidence: float
+) -> tuple[list[Path], list[tuple[str, str]]]:
+    """Returns the files, and which figures are missing, and why."""
     from toydepth.runs.files import replacing, write_json
 
     target.mkdir(parents=True, exist_ok=True)
@@ -119,8 +124,9 @@ def _write(tables: dict[str, pd.DataFrame], told: dict[str, Any], target: Path, 
         tables["cascades"].to_parquet(temporary)
     write_json(target / "transport.json", told)
     written = [target / "transport.parquet", target / "transport.json"]
-    if figures:
-        from toydepth.report.transport_figures import write_transport_figures
+    if not figures:
+        return written, []
+    from toydepth.report.transport_figures import write_transport_figures
 
-        written += write_transport_figures(tables, target).paths
-    return written
+    drawn = write_transport_figures(tables, target, confidence)
+    return written + drawn.paths, drawn.skipped

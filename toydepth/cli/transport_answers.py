@@ -52,6 +52,7 @@ def _sizes(cascades: list[Row]) -> str:
 def _print_exponents(own: dict[str, list[Row]]) -> None:
     """A line a step."""
     cells = [["step", *_CHANNELS, "v_rel", "R^2 of s, n, v_rel", "flags"]]
+    most = max(row["num_sizes"] for row in own["exponents"])
     for row in own["exponents"]:
         if row["kind"] != "field":
             continue
@@ -65,6 +66,8 @@ def _print_exponents(own: dict[str, list[Row]]) -> None:
         ]
         fits = ", ".join(_two(row[f"{name}_r_squared"]) for name in ("D", "z", "delta"))
         flags = [f"{name} curved" for name in ("D", "z", "delta") if row[f"{name}_curved"] is True]
+        if row["num_sizes"] < most:
+            flags.append(f"{row['num_sizes']} of {most} sizes")
         if row["num_capped"]:
             flags.append(f"{row['num_capped']:.0f} cascades capped: lower bounds")
         numbers = [_with_interval(row, name) for name in _CHANNELS]
@@ -102,7 +105,7 @@ def _print_association(rows: list[Row]) -> None:
     for (family, model, channel), kinds in found.items():
         parts = [_rho(kinds.get(kind)) for kind in ("raw", "partial", "given_step", "differences")]
         trend = kinds["raw"]["trend"]
-        cells.append([f"{family}, {model}", channel, *parts, f"a trend? vanishes {trend}" if trend else ""])
+        cells.append([f"{family}, {model}", channel, *parts, f"a trend? lost {trend}" if trend else ""])
     print()
     _print_table(cells)
     print("rank correlations with their intervals; * p < 0.05 after Holm over the channels of a model, or of a family")

@@ -28,6 +28,10 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     figure.draw_without_rendering()
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
+    # The solver's last bits are not the same each time, and an SVG names what it clips by a hash of all bits.
+    for ax in figure.axes:
+        left, bottom, width, height = (round(float(edge), 6) for edge in ax.get_position().bounds)
+        ax.set_position((left, bottom, width, height))
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     figure.savefig(png, dpi=_DPI, metadata={"Software": None})
     figure.savefig(svg, metadata={"Date": None})

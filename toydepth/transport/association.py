@@ -66,16 +66,24 @@ class Association:
 
     @property
     def trend(self) -> str:
-        """In what a raw correlation vanishes (the interval holds 0, or the sign turns); empty where it stands."""
+        """In what a raw correlation is lost; empty where it stands.
+
+        It is lost where the interval holds 0 or the sign turns, and where nothing is left: a loss that falls at every
+        step is a function of it, and no data can tell the two apart.
+        """
         if not self.raw.excludes_zero:
             return ""
-        checks = {"given step": self.given_step, "in differences": self.differences}
-        sign = self.raw.rho or 0.0
-        return " and ".join(name for name, c in checks.items() if not (c.excludes_zero and (c.rho or 0) * sign > 0))
+        sign, lost = self.raw.rho or 0.0, []
+        for name, found in (("given step", self.given_step), ("in differences", self.differences)):
+            if found.rho is None:
+                lost.append(f"{name} (nothing is left)")
+            elif not (found.excludes_zero and found.rho * sign > 0):
+                lost.append(name)
+        return " and ".join(lost)
 
     @property
     def is_trend_driven(self) -> bool:
-        """The raw correlation may be no more than two trends: it vanishes given step, in differences, or in both."""
+        """The raw correlation may be no more than two trends: it is lost given step, in differences, or in both."""
         return bool(self.trend)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from toydepth.transport.association import LEAST_STEPS, Association, Correlation, associate
-from toydepth.transport.study import CHANNELS
 
+# delta is beta - 1: the same channel twice would be corrected for twice.
+_EXPONENTS = ("D", "z", "delta")
 _KINDS = ("raw", "partial", "given_step", "differences")
 ALL_SIZES = "all sizes"
 
@@ -25,7 +26,7 @@ def associate_study(
 ) -> pd.DataFrame:
     """Returns rank correlations over steps, with the loss, the learning rate being the control where it is known.
 
-    Of each model: ln v_rel and ln(n / N), means over replicates and graph seeds. Of each family: D, z, beta, delta,
+    Of each model: ln v_rel and ln(n / N), means over replicates and graph seeds. Of each family: D, z, delta,
     with the mean over its models of ln loss. Channels of a model, or of a family, are corrected together (Holm).
 
     Args:
@@ -35,7 +36,7 @@ def associate_study(
 
     Returns:
         A row a family, model, channel and kind (raw, partial, given_step, differences): rho, low, high, p_holm,
-        problem; num_steps, trend (of the channel: in what its raw correlation vanishes). Empty where there is no loss,
+        problem; num_steps, trend (of the channel: in what its raw correlation is lost). Empty where there is no loss,
         or fewer than 12 steps with one.
     """
     rows: list[dict[str, Any]] = []
@@ -65,9 +66,9 @@ def _of_family(
         channels = {"ln v_rel": steps["log_efficiency"], "ln n/N": steps["log_relative_duration"]}
         rows += _rows(family, model, channels, steps, options)
     fitted = exponents[(exponents["family"] == family) & (exponents["kind"] == "field")].set_index("step")
-    if set(CHANNELS) <= set(fitted.columns):
+    if set(_EXPONENTS) <= set(fitted.columns):
         steps = pd.DataFrame(by_model.groupby("step")[["log_loss", "learning_rate"]].mean())
-        channels = {name: fitted[name].reindex(steps.index) for name in CHANNELS}
+        channels = {name: fitted[name].reindex(steps.index) for name in _EXPONENTS}
         rows += _rows(family, ALL_SIZES, channels, steps, options)
     return rows
 
