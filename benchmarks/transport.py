@@ -7,6 +7,7 @@ places, which is what the adjacency alone would cost if each of its entries were
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -49,10 +50,14 @@ def measure(num_nodes: int) -> dict[str, float]:
 
 def main() -> int:
     """Prints a row a number of nodes."""
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(measure(int(sys.argv[2]))))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("nodes", type=float, nargs="*", default=DEFAULT, help="numbers of nodes, such as 1e6 1e7")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(measure(int(given.nodes[0]))))
         return 0
-    for place, num_nodes in enumerate([int(float(word)) for word in sys.argv[1:]] or DEFAULT):
+    for place, num_nodes in enumerate(map(int, given.nodes)):
         command = [sys.executable, "-m", "benchmarks.transport", "--one", str(num_nodes)]
         row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         if not place:
