@@ -107,6 +107,70 @@ def test_large_fields_are_sampled_and_told(call, files):
     assert code == 0 and "m960: N = 500 of 960" in out and "no association: it takes 12 steps" in out
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, tiny):
+    """Runs of three widths, two replicates each, with gradients at 13 steps."""
+    folder = tmp_path_factory.mktemp("runs")
+    for width in (4, 6, 8):
+        words = (f"width={width}", "student.depths=[1,2]", "steps=40", "replicates=2", "gradients.points=14")
+        assert main(["train", *tiny, *words, f"hydra.run.dir={folder}/{width}"]) == 0
+    return folder
+
+
+def test_runs_are_families_of_widths(call, runs, capsys):
+    capsys.readouterr()
+    code, out, err = call("--runs", runs, "--json", "--figures", "no")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    families = {row["family"] for row in told["exponents"]}
+    assert families == {"tied teacher, depth 1, zero init", "tied teacher, depth 2, zero init"}
+    saved = pd.read_parquet(told["written"][0])
+    own = saved.query("kind == 'field' and seed == 0 and family == 'tied teacher, depth 2, zero init'")
+    # N = ell (8 m^2 + 4 m)
+    assert {(row.model, row.num_nodes) for row in own.itertuples()} == {
+        ("width 4", 288), ("width 6", 624), ("width 8", 1088)
+    }  # fmt: skip
+    assert set(own["replicate"]) == {0, 1} and own["loss"].notna().all() and own["learning_rate"].notna().all()
+    from toydepth.runs import load_gradients
+
+    field = next(
+        one for one in load_gradients(runs / "6")
+        if (one.labels["step"], one.labels["depth"], one.labels["replicate"]) == (40, 2, 1)
+    )  # fmt: skip
+    alone = measure_field(field.values, ProbeSettings(seeds=(0, 1)), kinds=("field",))
+    row = own.query("step == 40 and model == 'width 6' and replicate == 1").iloc[0]
+    assert (row["size"], row["threshold"]) == (alone["size"][0], alone["threshold"][0])
+    channels = {(row["model"], row["channel"]) for row in told["association"]}
+    assert ("width 8", "ln v_rel") in channels and ("all sizes", "z") in channels
+
+
+def test_depths_as_sizes_and_some_tensors_alone(call, runs):
+    code, out, _ = call(
+        "--runs", runs, "--sizes", "both", "--include", "w*", "--exclude", "w2", "--json", "--steps", 40
+    )
+    told = json.loads(out)
+    assert code == 0 and {row["family"] for row in told["exponents"]} == {"tied teacher, zero init"}
+    saved = pd.read_parquet(told["written"][0])
+    assert set(saved["num_values"]) == {ell * 4 * m * m for ell in (1, 2) for m in (4, 6, 8)}
+    code, _, err = call("--runs", runs, "--include", "bias")
+    assert code == 2 and "include must match a tensor of b1, w1, w2, got bias" in err
+
+
+def test_sensitivity_of_runs_holds_tensors_alone(call, runs):
+    code, out, _ = call("--runs", runs, "--sensitivity", "--json", "--figures", "no")
+    rows = json.loads(out)["sensitivity"]
+    assert code == 0 and {row["step"] for row in rows} == {40}
+    assert {row["value"] for row in rows if row["setting"] == "tensors"} == {"as given", "*w1", "*w2"}
+
+
+def test_runs_without_snapshots_are_refused(call, runs, tiny, tmp_path, capsys):
+    assert main(["train", *tiny, "student.depths=[1]", "steps=3", f"hydra.run.dir={tmp_path}/none"]) == 0
+    capsys.readouterr()
+    code, out, err = call("--runs", runs, tmp_path / "none")
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert "gradients.points must be above 0" in err and "gradients.points=12" in err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -123,10 +187,13 @@ def test_large_fields_are_sampled_and_told(call, files):
         (("--fields", "F", "--curve", "nowhere.csv"), "nowhere.csv"),
         (("--fields", "F", "--curve", "BAD"), "must have a column loss, got step, lost"),
         (("--fields", "F", "--curve", "TWICE"), "must have each step once, got twice {'step': 10}"),
-        (("--fields", "F", "--curve", "OTHER"), "must have a step (and model) of the study"),
+        (("--fields", "F", "--curve", "OTHER"), "must have a step of the study, got none"),
         (("--fields", "F", "--confidence", "95"), "confidence must be between 0 and 1"),
         (("--fields", "F", "--sensitivity-step", "10"), "--sensitivity-step must come with --sensitivity"),
-        (("--fields", "F", "--sensitivity", "--sensitivity-step", "11"), "sensitivity_step must be a step with three"),
+        (
+            ("--fields", "F", "--sensitivity", "--sensitivity-step", "11"),
+            "sensitivity_step must be a step of the study, got 11",
+        ),
         (("--fields", "F", "--split", "train"), "--split must come with --pico"),
         (("--fields", "F", "--sizes", "depth"), "--sizes must come with --runs"),
         (("--runs", "nowhere"), "nowhere"),

@@ -36,32 +36,33 @@ def transport(
         output: What is written.
     """
     from toydepth.cli.transport_answers import print_study
-    from toydepth.cli.transport_fields import join_curve, open_fields
-    from toydepth.runs.files import plain
+    from toydepth.cli.transport_fields import join_curve, open_fields, read_curve
     from toydepth.transport import associate_study, effects_by_step, exponents_by_step, measure_study
 
     check_given("folder", output.folder)
     check_given("curve", questions.curve)
     if not questions.sensitivity:
-        check_unused(questions, "come with --sensitivity", "Add --sensitivity.", ("sensitivity_step",))
+        check_unused(questions, "come with --sensitivity", "Add --sensitivity.", ("sensitivity_step", "tensors"))
     settings = _settings(probe)
     source = open_fields(fields)
+    curve = None if questions.curve is None else read_curve(questions.curve, source.steps)
+    _check_step(questions.sensitivity_step, source.steps)
     table = measure_study(source.read(()), settings, max_nodes=probe.max_nodes, on_field=_Progress().tell)
-    if questions.curve is not None:
-        table = join_curve(table, questions.curve)
+    if curve is not None:
+        table = join_curve(table, curve)
     exponents = exponents_by_step(table, questions.confidence)
     tables = {"cascades": table, "exponents": exponents, "effects": effects_by_step(table, questions.confidence)}
     options: dict[str, Any] = {
         name: getattr(questions, name) for name in ("block", "num_bootstrap", "confidence", "seed")
     }
     tables["association"] = associate_study(table, exponents, **options)
+    target, draw = Path(output.folder), output.figures == "yes"
     if questions.sensitivity:
-        tables["sensitivity"] = _sensitivity(source, settings, probe, questions, exponents)
-    told = {"schema": _SCHEMA, "settings": settings.record(), "max_nodes": probe.max_nodes}
-    told |= {"fields": dataclasses.asdict(fields), "notes": source.notes}
-    told |= {name: own.to_dict("records") for name, own in tables.items() if name != "cascades"}
-    told = plain(told)
-    written, skipped = _write(tables, told, Path(output.folder), output.figures == "yes", questions.confidence)
+        # What is known is kept first: the rest may take as long again.
+        _write(tables, _told(tables, settings, probe, fields, source.notes), target, False, questions.confidence)
+        tables["sensitivity"] = _sensitivity(fields, settings, probe, questions, exponents)
+    told = _told(tables, settings, probe, fields, source.notes)
+    written, skipped = _write(tables, told, target, draw, questions.confidence)
     if output.json:
         print_json({**told, "written": [str(path) for path in written]})
         return 0
@@ -70,6 +71,29 @@ def transport(
         print(f"not drawn: {name}: {reason}")
     print(f"\nwritten: {output.folder}: {', '.join(path.name for path in written)}")
     return 0
+
+
+def _check_step(step: int | None, steps: tuple[int, ...]) -> None:
+    from toydepth.errors import InputError
+
+    if step is not None and step not in steps:
+        there = ", ".join(map(str, steps))
+        raise InputError(f"sensitivity_step must be a step of the study, got {step}. There are {there}.")
+
+
+def _told(
+    tables: dict[str, pd.DataFrame],
+    settings: ProbeSettings,
+    probe: ProbeOptions,
+    fields: FieldOptions,
+    notes: list[str],
+) -> dict[str, Any]:
+    """What transport.json holds."""
+    from toydepth.runs.files import plain
+
+    told = {"schema": _SCHEMA, "settings": settings.record(), "max_nodes": probe.max_nodes}
+    told |= {"fields": dataclasses.asdict(fields), "notes": notes}
+    return plain(told | {name: own.to_dict("records") for name, own in tables.items() if name != "cascades"})
 
 
 def _settings(probe: ProbeOptions) -> ProbeSettings:
@@ -98,8 +122,13 @@ class _Progress:
 
 
 def _sensitivity(
-    source: Any, settings: ProbeSettings, probe: ProbeOptions, questions: QuestionOptions, exponents: pd.DataFrame
+    given: FieldOptions,
+    settings: ProbeSettings,
+    probe: ProbeOptions,
+    questions: QuestionOptions,
+    exponents: pd.DataFrame,
 ) -> pd.DataFrame:
+    from toydepth.cli.transport_fields import open_fields
     from toydepth.errors import InputError
     from toydepth.transport import measure_sensitivity
 
@@ -109,8 +138,15 @@ def _sensitivity(
     if step not in whole:
         there = ", ".join(map(str, whole))
         raise InputError(f"sensitivity_step must be a step with three sizes, got {step}. There are {there}.")
+
+    def of(options: FieldOptions) -> Any:
+        source = open_fields(options)
+        return lambda: source.read((step,))
+
+    patterns = questions.tensors or (("*w1", "*w2") if given.runs else ())
+    tensors = {pattern: of(dataclasses.replace(given, include=(pattern,))) for pattern in patterns}
     options = {"max_nodes": probe.max_nodes, "confidence": questions.confidence}
-    return measure_sensitivity(lambda: source.read((step,)), settings, **options)
+    return measure_sensitivity(of(given), settings, tensors=tensors, **options)
 
 
 def _write(

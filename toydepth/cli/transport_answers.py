@@ -59,11 +59,6 @@ def _print_exponents(own: dict[str, list[Row]]) -> None:
         if known(row["missing"]):
             cells.append([str(row["step"]), *["-"] * 6, str(row["missing"])])
             continue
-        measured = [
-            one["efficiency"]
-            for one in own["cascades"]
-            if one["kind"] == "field" and one["step"] == row["step"] and not known(one["problem"])
-        ]
         fits = ", ".join(_two(row[f"{name}_r_squared"]) for name in ("D", "z", "delta"))
         flags = [f"{name} curved" for name in ("D", "z", "delta") if row[f"{name}_curved"] is True]
         if row["num_sizes"] < most:
@@ -71,8 +66,7 @@ def _print_exponents(own: dict[str, list[Row]]) -> None:
         if row["num_capped"]:
             flags.append(f"{row['num_capped']:.0f} cascades capped: lower bounds")
         numbers = [_with_interval(row, name) for name in _CHANNELS]
-        mean = sum(measured) / len(measured)
-        cells.append([str(row["step"]), *numbers, f"{mean:.3g}", fits, ", ".join(flags)])
+        cells.append([str(row["step"]), *numbers, _with_interval(row, "v_rel", ".3g"), fits, ", ".join(flags)])
     _print_table(cells)
 
 
@@ -154,12 +148,11 @@ def _distinct(rows: Iterable[Row], name: str) -> list[Any]:
     return list(dict.fromkeys(row[name] for row in rows))
 
 
-def _with_interval(row: Row, name: str) -> str:
+def _with_interval(row: Row, name: str, form: str = ".3f") -> str:
     if not known(row[name]):
         return "-"
-    if not known(row[f"{name}_low"]):
-        return f"{row[name]:.3f}"
-    return f"{row[name]:.3f} [{row[f'{name}_low']:.3f}, {row[f'{name}_high']:.3f}]"
+    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
+    return f"{value:{form}} [{low:{form}}, {high:{form}}]" if known(low) else f"{value:{form}}"
 
 
 def _two(value: Any) -> str:

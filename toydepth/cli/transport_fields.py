@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from toydepth.errors import InputError
 
 if TYPE_CHECKING:
     from toydepth.checkpoints import Field, FieldTable
+    from toydepth.runs import GradientField
     from toydepth.transport import StudyField
 
 # What tells families of runs apart, and how it is said; what never varies is left out.
@@ -41,11 +43,12 @@ class FieldSource:
     """Fields, to be read as often as is asked.
 
     read(steps): yields those of these steps, or of all. notes: sentences on what is left out; they may grow while
-    fields are read.
+    fields are read. steps: that there are; 0 where files tell none.
     """
 
     read: Callable[[tuple[int, ...]], Iterator[StudyField]]
     notes: list[str]
+    steps: tuple[int, ...]
 
 
 def open_fields(options: FieldOptions) -> FieldSource:
@@ -81,9 +84,6 @@ def _check_used(options: FieldOptions, source: str) -> None:
             check_unused(options, f"come with --{sources[0]}", "Leave it out.", (name,))
     if source != "checkpoints":
         check_unused(options, "come with --checkpoints", "Leave it out.", ("rows",))
-    if source == "runs":
-        names = ("include", "exclude")
-        check_unused(options, "be left out with --runs", "Fields of runs are whole gradients.", names)
 
 
 def _of_table(table: FieldTable, family: str, pico: tuple[str, ...] = ()) -> FieldSource:
@@ -101,7 +101,7 @@ def _of_table(table: FieldTable, family: str, pico: tuple[str, ...] = ()) -> Fie
         from toydepth.transport import StudyField
 
         for step in table.steps:
-            if steps and step not in steps:
+            if steps and (step or 0) not in steps:
                 continue
             for field in table.fields(step):
                 for text in _skipped(field):
@@ -112,7 +112,7 @@ def _of_table(table: FieldTable, family: str, pico: tuple[str, ...] = ()) -> Fie
                 about = curves.get(field.size_label, {}).get(step or 0, {})
                 yield StudyField(family, field.size_label, 0, step or 0, field.values, about)
 
-    return FieldSource(read, notes)
+    return FieldSource(read, notes, tuple(step or 0 for step in table.steps))
 
 
 def _skipped(field: Field) -> list[str]:
@@ -177,11 +177,30 @@ def _of_runs(options: FieldOptions) -> FieldSource:
                     if text not in notes:
                         notes.append(text)
                     continue
+                values = _chosen(field, options)
                 about = {"loss": own["test_loss"], "learning_rate": own["learning_rate"], "tau": own["tau"]}
                 place = replicates[(own["run"], own["arm"])]
-                yield StudyField(family, _model(own, inside), place, own["step"], field.values, about)
+                yield StudyField(family, _model(own, inside), place, own["step"], values, about)
 
-    return FieldSource(read, notes)
+    return FieldSource(read, notes, tuple(sorted(wanted_steps or {one["step"] for one in labels})))
+
+
+def _chosen(field: GradientField, options: FieldOptions) -> np.ndarray:
+    """The values of the tensors that the options choose, in their order."""
+    assert field.values is not None
+    ends = np.cumsum([int(np.prod(shape)) for shape in field.shapes])
+    parts = dict(zip(field.names, np.split(field.values, ends[:-1]), strict=True))
+    include = options.include or ("*",)
+    names = [
+        name
+        for name in parts
+        if any(fnmatchcase(name, each) for each in include)
+        and not any(fnmatchcase(name, each) for each in options.exclude)
+    ]
+    if not names:
+        got = ", ".join([*options.include, *(f"not {each}" for each in options.exclude)])
+        raise InputError(f"include must match a tensor of {', '.join(parts)}, got {got}. w* takes the weights.")
+    return np.concatenate([parts[name] for name in names])
 
 
 def _replicates(labels: list[dict[str, Any]], names: list[str]) -> dict[tuple[str, int], int]:
@@ -206,32 +225,36 @@ def _model(labels: dict[str, Any], inside: tuple[str, ...]) -> str:
     return ", ".join(_say(name, labels[name]) for name in inside)
 
 
-def join_curve(table: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Returns the rows of a study with loss (and learning_rate) out of a table of somebody's own.
+def read_curve(file: str, steps: tuple[int, ...]) -> pd.DataFrame:
+    """Returns somebody's own table of losses: step, loss, and model and learning_rate where it has them.
 
     Raises:
-        InputError: for a file that cannot be read, without step and loss, with a step twice, or with no step in common.
+        InputError: for a file that cannot be read, without step and loss, with a step twice, or with none of `steps`.
     """
-    curve = _read_curve(Path(file).expanduser())
-    keys = ["step", "model"] if "model" in curve else ["step"]
+    from toydepth.fit.law import read_table
+
+    curve = read_table(Path(file).expanduser())
+    missing = [name for name in ("step", "loss") if name not in curve]
+    if missing:
+        got = ", ".join(map(str, curve.columns))
+        raise InputError(f"{file} must have a column {missing[0]}, got {got}. Name it so.")
+    keys = [name for name in ("step", "model") if name in curve]
     given = pd.DataFrame(curve[[*keys, "loss", *(["learning_rate"] if "learning_rate" in curve else [])]])
+    for name in ("step", "loss", "learning_rate"):
+        if name in given and not pd.api.types.is_numeric_dtype(given[name]):
+            raise InputError(f"{file} must hold numbers in {name}, got text. Mend the column.")
     twice = np.asarray(given.duplicated(subset=keys))
     if twice.any():
         got = given.loc[twice, keys].to_dict("records")[0]
         raise InputError(f"{file} must have each step once, got twice {got}. Leave one out.")
-    plain = table.drop(columns=[name for name in ("loss", "learning_rate") if name in table and name in given])
-    joined = plain.merge(given, how="left", on=keys)
-    if not np.isfinite(joined["loss"].to_numpy(float)).any():
-        raise InputError(f"{file} must have a step (and model) of the study, got none. Check its columns.")
-    return joined
+    if not set(given["step"]) & set(steps):
+        there = ", ".join(map(str, steps[:8]))
+        raise InputError(f"{file} must have a step of the study, got none. There are {there}.")
+    return given
 
 
-def _read_curve(path: Path) -> pd.DataFrame:
-    from toydepth.fit.law import read_table
-
-    curve = read_table(path)
-    missing = [name for name in ("step", "loss") if name not in curve]
-    if missing:
-        got = ", ".join(map(str, curve.columns))
-        raise InputError(f"{path} must have a column {missing[0]}, got {got}. Name it so.")
-    return curve
+def join_curve(table: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of a study with the losses of `read_curve` in place of its own."""
+    keys = [name for name in ("step", "model") if name in curve]
+    plain = table.drop(columns=[name for name in ("loss", "learning_rate") if name in table and name in curve])
+    return plain.merge(curve, how="left", on=keys)

@@ -19,7 +19,7 @@ class FieldOptions:
         split: Of Pico-LM: gradients on which data.
         rows: Of checkpoints, tensors that differ in the length of their first axis alone, as padded vocabularies do:
             leave them out, or take the rows in common.
-        include: Tensors that count, as patterns of their names (attention.*).
+        include: Tensors that count, as patterns of their names (attention.*, w1).
         exclude: Tensors that do not.
         steps: These steps alone; all where left out.
         allow_unfinished: Read runs that are still training, or were interrupted.
@@ -74,6 +74,7 @@ class QuestionOptions:
         num_bootstrap: Resamples.
         sensitivity: How D, z, delta of one step move with each setting.
         sensitivity_step: At which step; the last where left out.
+        tensors: Patterns of tensors of which each alone is a variant (*v_proj*); of runs w1 and w2 where left out.
         confidence: Of the intervals.
         seed: Of the bootstrap.
     """
@@ -83,6 +84,7 @@ class QuestionOptions:
     num_bootstrap: int = 1000
     sensitivity: bool = False
     sensitivity_step: int | None = None
+    tensors: tuple[str, ...] = ()
     confidence: float = 0.95
     seed: int = 0
 

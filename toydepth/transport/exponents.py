@@ -25,6 +25,7 @@ class Slope:
     Attributes:
         slope, standard_error, interval, degrees: degrees of freedom of the error; error and interval are None where
             the data have none to give.
+        level, level_interval: height of the line at the mean of ln N over sizes, that is the mean of their means.
         r_squared: of the means of each size; None where these are all equal. The stepwise compressibility.
         curvature: second derivative, d^2 y / d(ln N)^2.
         curvature_p: of no curvature; None where it cannot be tested (`shared` needs four sizes).
@@ -37,6 +38,8 @@ class Slope:
     r_squared: float | None
     curvature: float
     curvature_p: float | None
+    level: float
+    level_interval: Interval | None
 
     @property
     def is_curved(self) -> bool | None:
@@ -166,10 +169,12 @@ def _line(
     residuals = means - means.mean() - slope * centred
     if replicates == "independent":
         error, degrees = contrast_error(line, variances, counts)
+        height, height_degrees = contrast_error(np.full_like(x, 1 / len(x)), variances, counts)
         bend, bend_degrees = contrast_error(parabola[2], variances, counts)
     else:
         degrees, bend_degrees = len(x) - 2, len(x) - 3
         error = math.sqrt(float(residuals @ residuals) / degrees / spread)
+        height, height_degrees = math.sqrt(float(residuals @ residuals) / degrees / len(x)), degrees
         rest = means - design @ (parabola @ means)
         bend = math.sqrt(float(rest @ rest) * float(parabola[2] @ parabola[2]) / max(bend_degrees, 1))
     total = float(np.sum((means - means.mean()) ** 2))
@@ -181,4 +186,6 @@ def _line(
         r_squared=1 - float(residuals @ residuals) / total if total > 0 else None,
         curvature=2 * curvature,
         curvature_p=t_p_value(curvature, bend, bend_degrees),
+        level=float(means.mean()),
+        level_interval=t_interval(float(means.mean()), height, height_degrees, confidence),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 from toydepth.transport.probe import ProbeSettings, measure_field
 from toydepth.transport.study import StudyField, exponents_by_step
 
+Fields = Callable[[], Iterable[StudyField]]
 VARIANTS: dict[str, tuple[Any, ...]] = {
     "m_BA": (1, 2, 3, 5),
     "percentile": (80.0, 85.0, 90.0, 95.0),
@@ -29,9 +30,10 @@ def vary(settings: ProbeSettings) -> Iterator[tuple[str, Any, ProbeSettings]]:
 
 
 def measure_sensitivity(
-    fields: Callable[[], Iterable[StudyField]],
+    fields: Fields,
     settings: ProbeSettings,
     *,
+    tensors: Mapping[str, Fields] | None = None,
     max_nodes: int | None = None,
     confidence: float = 0.95,
     on_variant: Callable[[str, Any], None] = lambda name, value: None,
@@ -41,6 +43,7 @@ def measure_sensitivity(
     Args:
         fields: gives the fields anew each time it is called: those of one step, of every size.
         settings: around which it is varied.
+        tensors: the same of some tensors alone, by a name of these; each is a variant.
         max_nodes: as `measure_study`; where fields are sampled, half of it is a variant too.
         confidence: of the intervals.
         on_variant: called before each.
@@ -48,17 +51,20 @@ def measure_sensitivity(
     Returns:
         A row a family and variant: setting, value, is_default, then as `exponents_by_step`.
     """
-    variants = [(name, value, own, max_nodes) for name, value, own in vary(settings)]
+    variants = [(name, value, fields, own, max_nodes) for name, value, own in vary(settings)]
     if max_nodes is not None:
-        variants += [("max_nodes", number, settings, number) for number in (max_nodes, max_nodes // 2)]
+        variants += [("max_nodes", number, fields, settings, number) for number in (max_nodes, max_nodes // 2)]
+    if tensors:
+        parts = {"as given": fields, **tensors}
+        variants += [("tensors", name, given, settings, max_nodes) for name, given in parts.items()]
     tables, plain = [], None
-    for name, value, own, most in variants:
+    for name, value, given, own, most in variants:
         on_variant(name, value)
-        is_default = own == settings and most == max_nodes
+        is_default = given is fields and own == settings and most == max_nodes
         if is_default and plain is not None:
             table = plain.copy()
         else:
-            table = exponents_by_step(_measure(fields(), own, most), confidence)
+            table = exponents_by_step(_measure(given(), own, most), confidence)
             plain = table.copy() if is_default else plain
         table.insert(0, "setting", name)
         table.insert(1, "value", str(value))

@@ -104,8 +104,8 @@ def exponents_by_step(table: pd.DataFrame, confidence: float = 0.95) -> pd.DataF
 
     Returns:
         A row a family, step and kind: family, step, kind; of each channel its value (by its name), `_error`, `_low`,
-        `_high`, `_r_squared`, `_curved`; num_sizes, num_cascades, num_capped, capped_sizes, closure_error; missing,
-        the reason where there are no numbers.
+        `_high`, `_r_squared`, `_curved`; v_rel, its geometric mean over sizes, with `_low`, `_high`; num_sizes,
+        num_cascades, num_capped, capped_sizes, closure_error; missing, the reason where there are no numbers.
 
     Raises:
         InputError: where no family has three sizes at any step.
@@ -136,6 +136,8 @@ def _told(fit: Exponents) -> dict[str, Any]:
         low, high = slope.interval or (np.nan, np.nan)
         told |= {name: slope.slope, f"{name}_error": slope.standard_error, f"{name}_low": low, f"{name}_high": high}
         told |= {f"{name}_r_squared": slope.r_squared, f"{name}_curved": slope.is_curved}
+    low, high = fit.delta.level_interval or (np.nan, np.nan)
+    told |= {"v_rel": np.exp(fit.delta.level), "v_rel_low": np.exp(low), "v_rel_high": np.exp(high)}
     counts = ("num_sizes", "num_cascades", "num_capped", "capped_sizes", "closure_error")
     return told | {name: getattr(fit, name) for name in counts} | {"missing": None}
 
