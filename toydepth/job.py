@@ -310,7 +310,7 @@ def _report(folder: Path, curves: pd.DataFrame, status: str, console: Console) -
     if table:
         print_table(table, console)
     elif len(curves) and len(set(curves["depth"])) < 3:
-        advice = f"toydepth fit {folder.parent} joins the jobs of a sweep"
+        advice = f"toydepth fit {folder.parent} joins the jobs of a sweep over depths"
         console.print(f"no fit: fewer than 3 distinct depths here; {advice}", highlight=False, soft_wrap=True)
     else:
         console.print(f"no fit: {why}", highlight=False)

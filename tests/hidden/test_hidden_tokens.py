@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from toydepth.errors import InputError
 from toydepth.hidden import QUANTITIES, measure_states
 from toydepth.hidden.tokens import TokenParts
 
@@ -50,4 +51,17 @@ def test_shallow_networks(tmp_path, depth):
 
 
 def test_no_token_no_file(tmp_path):
-    assert TokenParts(tmp_path / "tokens").flush() == 0 and not list((tmp_path / "tokens").iterdir())
+    assert TokenParts(tmp_path / "tokens").flush() == 0 and not (tmp_path / "tokens").exists()
+
+
+def test_nothing_is_removed_before_something_is_written(tmp_path):
+    first = TokenParts(tmp_path, part_bytes=1)
+    add(first, stream(4), 0)
+    again = TokenParts(tmp_path)  # begun anew, and stopped before any token
+    assert again.flush() == 0 and len(list(tmp_path.glob("*.parquet"))) == 1
+
+
+def test_a_part_that_is_gone_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"part-00001.parquet must be there"):
+        add(TokenParts(tmp_path, part_bytes=1), stream(4), 0)
+        TokenParts(tmp_path, num_parts=2)

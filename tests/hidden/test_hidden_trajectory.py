@@ -1,6 +1,7 @@
 """Trajectories of known shape, their statistics, and what must not matter."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from toydepth.errors import InputError
@@ -124,6 +125,45 @@ def test_regimes():
         RegimeRule(middle=(0.8, 0.2))
     with pytest.raises(InputError, match="aligned must be below orthogonal"):
         RegimeRule(aligned=0.9, orthogonal=0.5)
+
+
+def made(theta_states, theta_updates):
+    """A table of nine layers, of which five are the middle."""
+    place = np.arange(9) / 8
+    updates = np.full(9, theta_updates * np.pi / 2)
+    return pd.DataFrame({"relative_depth": place, "theta_states": theta_states, "theta_updates": updates})
+
+
+@pytest.mark.parametrize(
+    ("states", "updates", "rule", "verdict"),
+    [
+        (np.full(9, 0.2), 0.81, {}, "ensemble averaging"),
+        (np.full(9, 0.2), 0.79, {}, "mixed"),
+        (np.full(9, 0.2), 0.79, {"orthogonal": 0.75}, "ensemble averaging"),
+        (np.full(9, 0.2), 0.49, {}, "procedural"),
+        (np.full(9, 0.2), 0.51, {}, "mixed"),
+        # Standard deviation over mean of 1, 1, 1, 1, 6: exactly 1.
+        (np.r_[1, 1, 1, 1, 1, 1, 6, 1, 1] / 10, 1.0, {}, "mixed"),
+        (np.r_[1, 1, 1, 1, 1, 1, 6, 1, 1] / 10, 1.0, {"even": 1.01}, "ensemble averaging"),
+        # Three, then two, of the five have stopped.
+        (np.r_[1, 1, 1, 1, 0.09, 0.09, 0.09, 0.09, 0.09], 1.0, {}, "compositional"),
+        (np.r_[1, 1, 1, 1, 1, 0.09, 0.09, 0.09, 0.09], 1.0, {"even": 2.0}, "ensemble averaging"),
+        (np.r_[1, 1, 1, 1, 1, 0.09, 0.09, 0.09, 0.09], 1.0, {"stopped_share": 0.4}, "compositional"),
+        (np.r_[1, 1, 1, 1, 0.11, 0.11, 0.11, 0.11, 0.11], 1.0, {"even": 2.0}, "ensemble averaging"),
+    ],
+)
+def test_each_threshold_decides(states, updates, rule, verdict):
+    assert find_regime(made(states, updates), RegimeRule(**rule)).verdict == verdict
+
+
+def test_zero_updates_are_counted():
+    """Nine of ten tokens stand still in the third block: the angle is of the tenth alone, and the table says so."""
+    states = np.random.default_rng(0).normal(size=(5, 10, 4)).cumsum(axis=0)
+    states[3, :9] = states[2, :9]
+    table = Accumulator(4).add(measure_states(states)).table()
+    assert table["num_zero_updates"].tolist() == [0, 0, 9, 0, 0]
+    assert table["theta_updates_tokens"].tolist() == [0, 10, 1, 1, 0] and table["tokens"].tolist() == [10] * 5
+    assert table["theta_states_tokens"].tolist() == [10, 10, 10, 10, 0]
 
 
 def test_memory_does_not_grow_with_the_stream():

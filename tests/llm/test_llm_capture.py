@@ -88,13 +88,17 @@ def hooks(model):
     return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules())
 
 
-def test_hooks_are_gone_whatever_happens(tiny):
+def test_hooks_are_gone_whatever_happens(tiny, monkeypatch):
     model = tiny("llama")
     before, parts = hooks(model), find_parts(model)
     capture(parts, IDS, MASK)
     assert hooks(model) == before
-    with pytest.raises(IndexError):
+    with pytest.raises(InputError, match="tokens must be of the model's 50, got token 10"):
         capture(parts, IDS + 1000, MASK)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(parts.blocks[2].mlp), "forward", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            capture(parts, IDS, MASK)
     with pytest.raises(KeyboardInterrupt), hooked(parts):
         assert hooks(model) == before + 5
         raise KeyboardInterrupt

@@ -112,7 +112,22 @@ def test_order_on_the_nodes_shows_in_the_assignment_effect_alone():
     means = table[table["model"] == "N8000"].groupby("kind")["efficiency"].mean()
     assert abs(means["field"] / means["N2"] - 1) < 0.15 < abs(means["as_is"] / means["N2"] - 1)
     effects = effects_by_step(table)
-    assert set(effects["effect"]) == {"distribution", "assignment"} and (effects["num_pairs"] == 6).all()
+    assert (effects["num_pairs"] == 6).all()
+    slopes = {}
+    for kind in ("as_is", "N0", "N2"):
+        own = table[table["kind"] == kind]
+        for seed in range(6):
+            one = own[own["seed"] == seed]
+            fit = fit_exponents(one["num_nodes"], one["size"], one["duration"])
+            slopes.setdefault(kind, []).append((fit.D.slope, fit.delta.slope))
+    by_kind = {kind: np.array(values) for kind, values in slopes.items()}
+    for effect, first, second in (("distribution", "N2", "N0"), ("assignment", "as_is", "N2")):
+        for place, channel in enumerate(("D", "delta")):
+            row = effects.query("effect == @effect and channel == @channel").iloc[0]
+            apart = (by_kind[first] - by_kind[second])[:, place]
+            assert row["mean"] == pytest.approx(apart.mean()), (effect, channel)
+            reach = 2.570582 * apart.std(ddof=1) / 6**0.5  # t of 5 degrees of freedom
+            assert row["high"] - row["mean"] == pytest.approx(reach, rel=1e-5)
 
 
 def test_channels_go_with_a_loss_that_is_made_from_one():
@@ -132,6 +147,31 @@ def test_channels_go_with_a_loss_that_is_made_from_one():
     other = raw.loc[("N100", "ln v_rel")]
     assert other["low"] < 0 < other["high"]
     assert "partial" not in set(found["kind"])  # no learning rate is known
+
+
+def test_the_control_is_the_learning_rate_and_the_channels_are_those_named():
+    """A rate that is the loss, noise added: nothing of the correlation is left, given it. Given the step, all is."""
+    from toydepth.transport import associate
+
+    steps = tuple(range(1, 31))
+    table = measure_study(study(steps, (100, 400, 1600)), SETTINGS)
+    generator = np.random.default_rng(2)
+    rates, losses = (dict(zip(steps, generator.uniform(1, 2, size=30), strict=True)) for _ in range(2))
+    table["loss"] = [losses[step] for step in table["step"]]
+    table["learning_rate"] = [rates[step] for step in table["step"]]
+    found = associate_study(table, exponents_by_step(table)).query("model == 'N400'")
+    own = table.query("model == 'N400' and kind == 'field'")
+    logs = {
+        "ln v_rel": np.log(own["size"] / (400 * own["duration"])).groupby(own["step"]).mean(),
+        "ln n/N": np.log(own["duration"] / 400).groupby(own["step"]).mean(),
+    }
+    curve = np.log(np.array(list(losses.values())))
+    given = {name: values.to_numpy() for name, values in logs.items()}
+    expected = associate(given, curve, {"learning_rate": np.array(list(rates.values()))})
+    for one in expected:
+        row = found.query("channel == @one.channel and kind == 'partial'").iloc[0]
+        assert row["rho"] == pytest.approx(one.partial.rho), one.channel
+        assert row["low"] == pytest.approx(one.partial.interval[0])
 
 
 def test_association_needs_a_loss_and_twelve_steps():

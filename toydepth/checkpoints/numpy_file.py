@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from toydepth.checkpoints.tensors import TensorInfo, Tensors, as_floats, make_tensors, not_float
 from toydepth.errors import InputError
 
-_BROKEN = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError)
+_BROKEN = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError, zlib.error)
 
 
 def open_npz(path: Path) -> Tensors:

@@ -138,5 +138,6 @@ def _first_sentence(text: str) -> str:
     if not said:
         return "the arguments were not understood. See --help."
     words = re.sub(r"\s+", " ", " ".join(said)).rstrip(".")
+    words = re.sub(r"^Error parsing __tyro-dummy-inner__[\w.]*: ", "", words)  # of a check of ours, in a group
     meant = re.search(r"Perhaps you meant:\W*?(--[\w-]+)", "\n".join(lines))
     return f"{words}.{f' Did you mean {meant.group(1)!r}?' if meant else ' See --help.'}"

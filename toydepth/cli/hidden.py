@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from toydepth.cli.hidden_model import AT_FIRST, Measured, measure_models, print_model
 from toydepth.cli.hidden_options import ComputeOptions, OutputOptions, SourceOptions, StatisticsOptions
-from toydepth.cli.output import check_given, check_unused, print_json
+from toydepth.cli.hidden_runs import print_networks
+from toydepth.cli.output import check_given, check_unused, make_folder, print_json
 from toydepth.errors import InputError
 from toydepth.hidden.rules import ClusterRule, RegimeRule
 
@@ -48,7 +49,7 @@ def hidden(
             f"runs or model must be given, one of them, got {got}. Give --runs FOLDER, or --model and --text."
         )
     _check_used(source, compute, statistics, clusters)
-    target = Path(output.folder)
+    target = make_folder(output.folder)
     models: list[Measured] = []
     if source.model:
         models, signal = measure_models(source, compute, statistics, clusters, target)
@@ -64,6 +65,8 @@ def hidden(
         return 0
     for one in models:
         print_model(one)
+    if not models:
+        print_networks(table)
     _print(told["regimes"])
     print(f"\nwritten: {target}: {', '.join(str(path.relative_to(target)) for path in written)}")
     return 0
@@ -118,7 +121,6 @@ def _write(
     from toydepth.report.hidden_figure import write_hidden_figure
     from toydepth.runs.files import replacing, write_json
 
-    target.mkdir(parents=True, exist_ok=True)
     with replacing(target / "hidden.parquet") as temporary:
         table.to_parquet(temporary)
     write_json(target / "hidden.json", told)

@@ -58,6 +58,9 @@ class Measured:
         """Writes histograms.parquet, and clusters.parquet (a row a sampled token); returns their paths."""
         from toydepth.runs.files import replacing
 
+        # What an earlier measurement left must not stand beside this one.
+        for old in [self.folder / "clusters.parquet", *self.folder.parent.glob(f"hidden_profiles{self.suffix}.*")]:
+            old.unlink(missing_ok=True)
         tables = {"histograms.parquet": self.survey.found.histogram_table()}
         if self.clusters is not None:
             texts = [self.survey.words.get(token) for token in self.clusters.points["token"]]
@@ -65,7 +68,8 @@ class Measured:
         for name, table in tables.items():
             with replacing(self.folder / name) as temporary:
                 table.to_parquet(temporary)
-        return [self.folder / name for name in tables]
+        kept = [self.folder / "state.npz", *sorted((self.folder / "tokens").glob("*.parquet"))]
+        return [*(self.folder / name for name in tables), *kept]
 
     def draw(self) -> list[Path]:
         """Draws its histograms and clusters; returns the files."""
@@ -188,11 +192,11 @@ def print_model(one: Measured) -> None:
     shown = [name for name in known if name in table]
     records: list[dict[str, Any]] = table.to_dict("records")  # pyright: ignore[reportAssignmentType]
     first = {row["layer"]: row["norm"] for row in records if row["position"] == "first"}
-    rows = [["layer", *shown, "norm at position 0", "not finite", "zero"]]
+    rows = [["layer", *shown, "norm at position 0", "not finite", "zero", "zero updates"]]
     for row in records:
         if row["position"] == "bulk":
             cells = ["-" if row[name] != row[name] else f"{row[name]:.4g}" for name in shown]
-            counts = [f"{row[name]:.0f}" for name in ("num_not_finite", "num_zero")]
+            counts = [f"{row[name]:.0f}" for name in ("num_not_finite", "num_zero", "num_zero_updates")]
             rows.append([f"{row['layer']:.0f}", *cells, f"{first[row['layer']]:.4g}", *counts])
     print("\n".join(align(rows)))
     print(

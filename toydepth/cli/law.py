@@ -20,7 +20,7 @@ from toydepth.cli.law_options import (
     TauOptions,
 )
 from toydepth.cli.law_table import read_variables
-from toydepth.cli.output import check_given, check_unused, print_json
+from toydepth.cli.output import check_given, check_unused, make_folder, print_json
 from toydepth.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,13 +99,7 @@ def law(
 def _folder(table: str, output: OutputOptions) -> Path:
     """Makes the folder of the results, before the fit; of the table's name, without its ending."""
     stem = re.sub(r"(?i)\.(csv|tsv|jsonl|ndjson|parquet)(\.(gz|bz2|xz))?$", "", Path(table).name)
-    folder = Path(output.folder) if output.folder else Path("laws") / stem
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        got = (error.strerror or type(error).__name__).lower()
-        raise InputError(f"folder must be one that can be made, got {folder} ({got}). Give another.") from None
-    return folder
+    return make_folder(output.folder or Path("laws") / stem)
 
 
 def _check_used(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from toydepth.errors import InputError
@@ -14,6 +16,23 @@ def check_given(name: str, value: str | None) -> None:
     """Raises InputError for an empty name, as an unset variable of the shell gives it."""
     if value == "":
         raise InputError(f"{name} must be the name of a file or folder, got ''. Give one, or leave it out.")
+
+
+def make_folder(folder: str | Path) -> Path:
+    """Returns the folder of the results, made before the work, that it may not be lost.
+
+    Raises:
+        InputError: for one that cannot be made, or that cannot be written to.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        got = (error.strerror or type(error).__name__).lower()
+        raise InputError(f"folder must be one that can be made, got {folder} ({got}). Give another.") from None
+    if not os.access(target, os.W_OK):
+        raise InputError(f"folder must be one that can be written to, got {folder}. Give another.")
+    return target
 
 
 def print_json(value: Any) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from toydepth.cli.output import check_given, print_json
+from toydepth.cli.output import check_given, make_folder, print_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +37,7 @@ def trace(
         seed: Of the noise.
         include_unknown: Average over facts that the model does not know, too.
         batch_size: Rows at a time; changes no number.
-        dtype: Of the model's weights.
+        dtype: That the model computes in.
         device: auto, cpu, cuda, mps, or split over several.
         revision: Of a model on the hub: a branch, a tag such as step3000, a commit.
         folder: For trace.parquet, trace_positions.parquet, trace.json and the figure.
@@ -53,6 +52,7 @@ def trace(
 
     check_given("folder", folder)
     given = read_facts(facts)
+    target = make_folder(folder)
     loaded = load_model(model, dtype=dtype, device=device, revision=revision)
 
     def progress(found: Any, count: int) -> None:
@@ -82,8 +82,6 @@ def trace(
     about |= {"at_position_0": sum(0 in one.located.subject for one in found.used)}
     about |= {"total_effect": total, "total_effect_low": low, "total_effect_high": high}
     about = plain({**about, "each": _each(found, loaded.tokenizer)})
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
     for name, rows in (("trace", table), ("trace_positions", found.positions())):
         with replacing(target / f"{name}.parquet") as temporary:
             rows.to_parquet(temporary)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toydepth.cli.output import check_given, check_unused, known, print_json
+from toydepth.cli.output import check_given, check_unused, known, make_folder, print_json
 from toydepth.cli.transport_options import FieldOptions, OutputOptions, ProbeOptions, QuestionOptions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def transport(
         output: What is written.
     """
     from toydepth.cli.transport_answers import print_study
-    from toydepth.cli.transport_fields import join_curve, open_fields, read_curve
+    from toydepth.cli.transport_fields import join_curve, merged_sizes, open_fields, read_curve
     from toydepth.transport import associate_study, effects_by_step, exponents_by_step, measure_study
 
     check_given("folder", output.folder)
@@ -47,7 +47,9 @@ def transport(
     source = open_fields(fields)
     curve = None if questions.curve is None else read_curve(questions.curve, source.steps)
     _check_step(questions.sensitivity_step, source.steps)
+    target, draw = make_folder(output.folder), output.figures == "yes"
     table = measure_study(source.read(()), settings, max_nodes=probe.max_nodes, on_field=_Progress().tell)
+    source.notes.extend(merged_sizes(table))
     if curve is not None:
         table = join_curve(table, curve)
     exponents = exponents_by_step(table, questions.confidence)
@@ -56,7 +58,6 @@ def transport(
         name: getattr(questions, name) for name in ("block", "num_bootstrap", "confidence", "seed")
     }
     tables["association"] = associate_study(table, exponents, **options)
-    target, draw = Path(output.folder), output.figures == "yes"
     if questions.sensitivity:
         # What is known is kept first: the rest may take as long again.
         _write(tables, _told(tables, settings, probe, fields, source.notes), target, False, questions.confidence)
@@ -68,7 +69,7 @@ def transport(
         return 0
     print_study(tables, settings, source.notes)
     for name, reason in skipped:
-        print(f"not drawn: {name}: {reason}")
+        print(f"figure {name}: {reason}")
     print(f"\nwritten: {output.folder}: {', '.join(path.name for path in written)}")
     return 0
 
@@ -155,7 +156,6 @@ def _write(
     """Returns the files, and which figures are missing, and why."""
     from toydepth.runs.files import replacing, write_json
 
-    target.mkdir(parents=True, exist_ok=True)
     with replacing(target / "transport.parquet") as temporary:
         tables["cascades"].to_parquet(temporary)
     write_json(target / "transport.json", told)

@@ -63,8 +63,7 @@ def _print_exponents(own: dict[str, list[Row]]) -> None:
         flags = [f"{name} curved" for name in ("D", "z", "delta") if row[f"{name}_curved"] is True]
         if row["num_sizes"] < most:
             flags.append(f"{row['num_sizes']} of {most} sizes")
-        if row["num_capped"]:
-            flags.append(f"{row['num_capped']:.0f} cascades capped: lower bounds")
+        flags += filter(None, [_capped(row)])
         numbers = [_with_interval(row, name) for name in _CHANNELS]
         cells.append([str(row["step"]), *numbers, _with_interval(row, "v_rel", ".3g"), fits, ", ".join(flags)])
     _print_table(cells)
@@ -76,14 +75,16 @@ def _print_nulls(own: dict[str, list[Row]]) -> None:
     if not whole:
         return
     step = max(row["step"] for row in whole)
-    cells = [[f"step {step}", "D", "z", "delta"]]
+    cells = [[f"step {step}", "D", "z", "delta", "flags"]]
     for row in whole:
         if row["step"] == step:
-            cells.append([_NULLS[row["kind"]], *(_with_interval(row, name) for name in ("D", "z", "delta"))])
+            numbers = [_with_interval(row, name) for name in ("D", "z", "delta")]
+            cells.append([_NULLS[row["kind"]], *numbers, _capped(row)])
     for effect, words in _EFFECTS.items():
         found = {row["channel"]: row for row in own["effects"] if (row["step"], row["effect"]) == (step, effect)}
         if found:
-            cells.append([words, *(_effect(found.get(name)) for name in ("D", "z", "delta"))])
+            numbers = [_effect(found.get(name)) for name in ("D", "z", "delta")]
+            cells.append([words, *numbers, _capped(next(iter(found.values())))])
     print()
     _print_table(cells)
 
@@ -99,7 +100,8 @@ def _print_association(rows: list[Row]) -> None:
     for (family, model, channel), kinds in found.items():
         parts = [_rho(kinds.get(kind)) for kind in ("raw", "partial", "given_step", "differences")]
         trend = kinds["raw"]["trend"]
-        cells.append([f"{family}, {model}", channel, *parts, f"a trend? lost {trend}" if trend else ""])
+        flags = [f"a trend? lost {trend}" if trend else "", _capped(kinds["raw"])]
+        cells.append([f"{family}, {model}", channel, *parts, ", ".join(filter(None, flags))])
     print()
     _print_table(cells)
     print("rank correlations with their intervals; * p < 0.05 after Holm over the channels of a model, or of a family")
@@ -108,12 +110,12 @@ def _print_association(rows: list[Row]) -> None:
 def _print_sensitivity(rows: list[Row]) -> None:
     for family in _distinct(rows, "family"):
         own = [row for row in rows if row["family"] == family]
-        cells = [[f"{family}, step {own[0]['step']}", "", "D", "z", "delta"]]
+        cells = [[f"{family}, step {own[0]['step']}", "", "D", "z", "delta", "flags"]]
         for row in own:
             value = row["value"] + (" (as above)" if row["is_default"] else "")
             missing = known(row["missing"])
             numbers = ["-"] * 3 if missing else [_with_interval(row, name) for name in ("D", "z", "delta")]
-            cells.append([row["setting"], value, *numbers])
+            cells.append([row["setting"], value, *numbers, str(row["missing"]) if missing else _capped(row)])
         print()
         _print_table(cells)
 
@@ -153,6 +155,10 @@ def _with_interval(row: Row, name: str, form: str = ".3f") -> str:
         return "-"
     value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
     return f"{value:{form}} [{low:{form}}, {high:{form}}]" if known(low) else f"{value:{form}}"
+
+
+def _capped(row: Row) -> str:
+    return f"{row['num_capped']:.0f} cascades capped: lower bounds" if row["num_capped"] else ""
 
 
 def _two(value: Any) -> str:

@@ -89,7 +89,7 @@ def _check_used(options: FieldOptions, source: str) -> None:
 def _of_table(table: FieldTable, family: str, pico: tuple[str, ...] = ()) -> FieldSource:
     notes = list(table.left_out)
     curves = _pico_curves(table.size_labels, pico)
-    seen: dict[str, int] = {}
+    seen: dict[str, tuple[str, ...]] = {}
     told: set[str] = set()
 
     def note(text: str) -> None:
@@ -106,11 +106,14 @@ def _of_table(table: FieldTable, family: str, pico: tuple[str, ...] = ()) -> Fie
             for field in table.fields(step):
                 for text in _skipped(field):
                     note(text)
-                count = len(field.values)
-                if seen.setdefault(field.size_label, count) != count:
-                    note(f"{field.size_label} has {count} values at step {step}, and {seen[field.size_label]} before")
+                problem = None
+                # Rows of one array have no names of their own; their number is checked by its shape.
+                if family != "fields" and seen.setdefault(field.size_label, field.names) != field.names:
+                    other = sorted(set(seen[field.size_label]) ^ set(field.names)) or list(field.names)
+                    problem = "mismatched names"
+                    note(f"{field.size_label}, step {step}: other tensors than before, such as {other[0]}")
                 about = curves.get(field.size_label, {}).get(step or 0, {})
-                yield StudyField(family, field.size_label, 0, step or 0, field.values, about)
+                yield StudyField(family, field.size_label, 0, step or 0, field.values, about, problem)
 
     return FieldSource(read, notes, tuple(step or 0 for step in table.steps))
 
@@ -158,6 +161,7 @@ def _of_runs(options: FieldOptions) -> FieldSource:
     names = [name for name in _NAMES if name not in inside]
     varied = [name for name in names if name in _ALWAYS or len({str(one[name]) for one in labels}) > 1]
     replicates = _replicates(labels, [*names, *inside])
+    notes += _lacking(labels, [*names, *inside])
     wanted_steps = options.steps
     if wanted_steps and not set(wanted_steps) <= {one["step"] for one in labels}:
         there = ", ".join(map(str, sorted({one["step"] for one in labels})))
@@ -207,13 +211,43 @@ def _replicates(labels: list[dict[str, Any]], names: list[str]) -> dict[tuple[st
     """(run, arm) -> a number among those that differ in nothing but run and replicate."""
     found: dict[tuple[str, int], int] = {}
     counts: dict[tuple[str, ...], int] = {}
+    recipes: dict[tuple[str, ...], dict[str, Any]] = {}
     for one in labels:
         key = (one["run"], one["arm"])
         if key in found:
             continue
         kind = tuple(str(one[name]) for name in names)
+        first = recipes.setdefault(kind, one)
+        if first["recipe"] != one["recipe"]:
+            got = f"{first['run']} and {one['run']}, of one width and depth, with other recipes"
+            raise InputError(f"runs must be trained alike, got {got}. Probe them apart, in folders of their own.")
         found[key] = counts.get(kind, 0)
         counts[kind] = found[key] + 1
+    return found
+
+
+def _lacking(labels: list[dict[str, Any]], names: list[str]) -> list[str]:
+    """A sentence for each model that lacks steps which others have: exponents there are over fewer sizes."""
+    steps: dict[tuple[str, ...], set[int]] = {}
+    for one in labels:
+        steps.setdefault(tuple(str(one[name]) for name in names), set()).add(one["step"])
+    everywhere = set().union(*steps.values())
+    found = []
+    for kind, own in steps.items():
+        lacking = sorted(everywhere - own)
+        if lacking:
+            words = ", ".join(_say(name, one) for name, one in zip(names, kind, strict=True) if name in _ALWAYS)
+            found.append(f"{words}: no snapshot at step {', '.join(map(str, lacking[:6]))}: fewer sizes there")
+    return found
+
+
+def merged_sizes(table: pd.DataFrame) -> list[str]:
+    """Returns a sentence for each number of nodes that models of different sizes were sampled down to."""
+    found = []
+    for (family, nodes), own in table.groupby(["family", "num_nodes"], sort=False):  # pyright: ignore
+        models = list(dict.fromkeys(own["model"]))
+        if len(models) > 1 and len(set(own["num_values"])) > 1:
+            found.append(f"{family}: {' and '.join(models)} have {nodes} nodes each by --max-nodes, and are one size")
     return found
 
 
@@ -257,4 +291,6 @@ def join_curve(table: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
     """Returns the rows of a study with the losses of `read_curve` in place of its own."""
     keys = [name for name in ("step", "model") if name in curve]
     plain = table.drop(columns=[name for name in ("loss", "learning_rate") if name in table and name in curve])
+    if "model" in curve:  # names may be numbers in a table
+        curve = curve.assign(model=curve["model"].astype(str))
     return plain.merge(curve, how="left", on=keys)

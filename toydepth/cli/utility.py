@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from toydepth.cli.output import check_given, print_json
+from toydepth.cli.output import check_given, make_folder, print_json
 from toydepth.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def utility(
         batch_size: Documents at a time; changes no number.
         max_length: Tokens of a document that are read; the rest is counted.
         skip_first: Positions before it predict nothing.
-        dtype: Of the model's weights.
+        dtype: That the model computes in.
         device: auto, cpu, cuda, mps, or split over several.
         revision: Of a model on the hub: a branch, a tag such as step3000, a commit.
         folder: For utility.parquet, utility.json and the figure.
@@ -58,6 +57,7 @@ def utility(
     if docs < 1:
         raise InputError(f"docs must be 1 or more, got {docs}. 50 is the default.")
     sources = [read_documents(one, field) for one in text]
+    target = make_folder(folder)
     loaded = load_model(model, dtype=dtype, device=device, revision=revision)
 
     def progress(found: Any) -> None:
@@ -83,8 +83,6 @@ def utility(
     about |= {"cross_entropy": found.intact, "cross_entropy_error": found.intact_error}
     about |= {name: getattr(found, name) for name in ("documents", "empty", "shortened", "tokens", "seconds")}
     about = plain(about)
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
     with replacing(target / "utility.parquet") as temporary:
         table.to_parquet(temporary)
     layers = plain(table.to_dict("records"))

@@ -15,6 +15,7 @@ from toydepth.hidden.sketch import Sketch
 from toydepth.hidden.trajectory import QUANTITIES, Trajectory
 
 SHARES = (0.05, 0.5, 0.95)
+_COUNTS = ("num_tokens", "num_zero", "num_not_finite", "num_zero_updates")
 
 
 class Accumulator:
@@ -38,6 +39,7 @@ class Accumulator:
         self.num_tokens = 0
         self.num_zero = np.zeros(depth + 1, np.int64)
         self.num_not_finite = np.zeros(depth + 1, np.int64)
+        self.num_zero_updates = np.zeros(depth, np.int64)
         self.moments = {name: Moments(self._layers(name)) for name in QUANTITIES}
         self.sketches = {name: Sketch(self._layers(name)) for name in QUANTITIES}
         self.histograms = {name: Histogram(self._layers(name), BINS[name]) for name in QUANTITIES}
@@ -55,6 +57,7 @@ class Accumulator:
         self.num_tokens += part.norm.shape[1]
         self.num_zero += part.num_zero
         self.num_not_finite += part.num_not_finite
+        self.num_zero_updates += (part.update_norm == 0).sum(axis=1)
         for name in QUANTITIES:
             values = getattr(part, name)
             self.moments[name].add(values)
@@ -76,6 +79,7 @@ class Accumulator:
         self.num_tokens += other.num_tokens
         self.num_zero = self.num_zero + other.num_zero
         self.num_not_finite = self.num_not_finite + other.num_not_finite
+        self.num_zero_updates = self.num_zero_updates + other.num_zero_updates
         for name in QUANTITIES:
             self.moments[name].merge(other.moments[name])
             self.sketches[name].merge(other.sketches[name])
@@ -86,9 +90,10 @@ class Accumulator:
         """Returns a row a layer 0 ... depth.
 
         Columns: layer; relative_depth, layer / depth; of each quantity its mean (by its name), `_std`, `_error` (of the
-        mean, tokens taken as independent), `_q05`, `_q50`, `_q95` (to half a per cent); tokens, num_zero,
-        num_not_finite. A quantity of steps stands in the row of the state that it leaves, one of pairs of updates in
-        that between them; where there is none, NaN.
+        mean, tokens taken as independent), `_q05`, `_q50`, `_q95` (to half a per cent), `_tokens` (that have it);
+        tokens, num_zero and num_not_finite (states), num_zero_updates (of the step that leaves). A quantity of steps
+        stands in the row of the state that it leaves, one of pairs of updates in that between them; where there is
+        none, NaN.
         """
         layers = self.depth + 1
         columns: dict[str, Any] = {"layer": np.arange(layers), "relative_depth": np.arange(layers) / max(self.depth, 1)}
@@ -106,8 +111,12 @@ class Accumulator:
             columns[f"{name}_error"] = padded(moments.standard_error)
             for share in SHARES:
                 columns[f"{name}_q{100 * share:02.0f}"] = padded(self.sketches[name].quantile(share))
+            counts = np.zeros(layers, np.int64)
+            counts[first : first + len(moments.count)] = moments.count
+            columns[f"{name}_tokens"] = counts
         columns["tokens"] = np.full(layers, self.num_tokens)
         columns["num_zero"], columns["num_not_finite"] = self.num_zero, self.num_not_finite
+        columns["num_zero_updates"] = np.append(self.num_zero_updates, 0)
         return pd.DataFrame(columns)
 
     def histogram_table(self) -> pd.DataFrame:
@@ -125,7 +134,7 @@ class Accumulator:
     def state(self) -> dict[str, Any]:
         """Returns what `restore` needs: numbers and arrays."""
         state: dict[str, Any] = {"depth": self.depth, "allow_non_finite": self.allow_non_finite}
-        state |= {name: getattr(self, name) for name in ("num_tokens", "num_zero", "num_not_finite")}
+        state |= {name: getattr(self, name) for name in _COUNTS}
         for name in QUANTITIES:
             state[name] = {"moments": self.moments[name].state(), "sketch": self.sketches[name].state()}
             state[name]["histogram"] = self.histograms[name].state()
@@ -136,7 +145,8 @@ class Accumulator:
         """Returns the accumulator that `state` was taken of; it goes on as if it had never stopped."""
         restored = cls(int(state["depth"]), bool(state["allow_non_finite"]))
         restored.num_tokens = int(state["num_tokens"])
-        restored.num_zero, restored.num_not_finite = np.array(state["num_zero"]), np.array(state["num_not_finite"])
+        for name in _COUNTS[1:]:
+            setattr(restored, name, np.array(state[name]))
         for name in QUANTITIES:
             restored.moments[name] = Moments.restore(state[name]["moments"])
             restored.sketches[name] = Sketch.restore(state[name]["sketch"])

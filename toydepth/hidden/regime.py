@@ -17,8 +17,8 @@ class Regime:
     """verdict: a word; why: a sentence with the numbers.
 
     ensemble averaging: even steps, each in a new direction. procedural: even steps in one direction, as of a flow.
-    compositional: half of the middle or more has stopped moving states. mixed: none of these. unknown: fewer than two
-    middle layers.
+    compositional: half of the middle or more (`stopped_share`) has stopped moving states. mixed: none of these.
+    unknown: fewer than two middle layers.
     """
 
     verdict: str
@@ -58,7 +58,7 @@ def find_regime(table: pd.DataFrame, rule: RegimeRule | None = None) -> Regime:
     stopped = float(np.mean(steps < rule.stopped * np.nanmax(all_steps)))
     numbers = f"updates at {updates:.2f} of pi/2, steps uneven by {unevenness:.2f}"
     numbers += f", {100 * stopped:.0f} % of the middle stopped"
-    if stopped >= 0.5:
+    if stopped >= rule.stopped_share:
         verdict = "compositional"
     elif unevenness <= rule.even and updates >= rule.orthogonal:
         verdict = "ensemble averaging"

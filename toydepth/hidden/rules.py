@@ -17,6 +17,7 @@ class RegimeRule:
         aligned: at most this part of pi/2: aligned.
         even: states' angles whose standard deviation over middle layers is at most this part of their mean are even.
         stopped: middle layers that turn a state by less than this part of what the others do at most have stopped.
+        stopped_share: part of the middle layers that must have stopped for compositional.
     """
 
     middle: tuple[float, float] = (0.25, 0.75)
@@ -24,11 +25,14 @@ class RegimeRule:
     aligned: float = 0.5
     even: float = 0.5
     stopped: float = 0.1
+    stopped_share: float = 0.5
 
     def __post_init__(self) -> None:
         low, high = self.middle
         if not 0 <= low < high <= 1:
             raise InputError(f"middle must be two relative depths, 0 <= low < high <= 1, got {self.middle}.")
+        if not 0 < self.stopped_share <= 1:
+            raise InputError(f"stopped_share must be in (0, 1], got {self.stopped_share}. 0.5 is half of the middle.")
         if not 0 < self.aligned < self.orthogonal <= 1:
             got = f"{self.aligned} and {self.orthogonal}"
             raise InputError(f"aligned must be below orthogonal, both in (0, 1], got {got}.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toydepth.errors import InputError
 from toydepth.hidden.trajectory import QUANTITIES, Trajectory
 from toydepth.runs.files import replacing
 
@@ -20,19 +21,33 @@ class TokenParts:
     theta_final, norm, update_norm, progress (lists of float32, as `Trajectory` has them, NaN where there is no angle).
     `pandas.read_parquet(folder)` reads them all.
 
+    Raises:
+        InputError: where one of `num_parts` is missing.
+
     Args:
         folder: made where it does not exist.
-        num_parts: that are there already and stay; later ones, of a pass that was cut off, are removed.
+        num_parts: that are there already and stay; later ones, of a pass that was cut off, are removed as soon as a
+            new one is written, not before.
         part_bytes: in memory, after which a part is written.
     """
 
     def __init__(self, folder: str | Path, num_parts: int = 0, part_bytes: int = _PART_BYTES):
         self.folder, self.num_parts = Path(folder), num_parts
         self._part_bytes, self._held, self._bytes = part_bytes, [], 0
-        self.folder.mkdir(parents=True, exist_ok=True)
+        missing = [path for path in map(self._part, range(num_parts)) if not path.is_file()]
+        if missing:
+            raise InputError(f"{missing[0]} must be there, to go on behind it, got no such file. Restore it.")
+        self._clean = False
+
+    def _part(self, number: int) -> Path:
+        return self.folder / f"part-{number:05d}.parquet"
+
+    def _remove_later(self) -> None:
+        known = {self._part(number) for number in range(self.num_parts)}
         for path in self.folder.glob("part-*.parquet"):
-            if int(path.stem.removeprefix("part-")) >= num_parts:
+            if path not in known:
                 path.unlink()
+        self._clean = True
 
     def add(self, part: Trajectory, *, document: np.ndarray, position: np.ndarray, token: np.ndarray) -> None:
         """Adds tokens, (tokens,) each; writes a part where they are many."""
@@ -46,6 +61,9 @@ class TokenParts:
     def flush(self) -> int:
         """Writes what is held, if anything. Returns how many parts there are."""
         if self._held:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self._clean:
+                self._remove_later()
             import pyarrow as pa
             import pyarrow.parquet as pq
 
@@ -57,7 +75,7 @@ class TokenParts:
                 for name, values in joined.items()
                 if values.ndim == 1 or values.shape[1]  # a network of one block has no pair of updates
             }
-            with replacing(self.folder / f"part-{self.num_parts:05d}.parquet") as temporary:
+            with replacing(self._part(self.num_parts)) as temporary:
                 pq.write_table(pa.table(columns), temporary)
             self._held, self._bytes = [], 0
             self.num_parts += 1

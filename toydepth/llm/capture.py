@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toydepth.errors import RunError
+import numpy as np
+
+from toydepth.errors import InputError, RunError
 from toydepth.llm.adapters import Parts
 
 if TYPE_CHECKING:
@@ -101,6 +103,10 @@ def capture(parts: Parts, ids: Any, mask: Any, keep: Any = None) -> Stream:
     """
     import torch  # pyright: ignore[reportMissingImports]
 
+    size, largest = parts.head.weight.shape[0], int(np.max(np.asarray(ids), initial=0))
+    if largest >= size:
+        got = f"token {largest} of a tokenizer with more"
+        raise InputError(f"tokens must be of the model's {size}, got {got}. Give the model's own tokenizer.")
     device = device_of(parts)
     ids, mask = (torch.as_tensor(each).to(device) for each in (ids, mask))
     keep = None if keep is None else torch.as_tensor(keep).to(device)

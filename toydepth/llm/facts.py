@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from toydepth.errors import InputError
+from toydepth.llm.texts import is_unicode
 
 _KEYS = ("prompt", "subject", "answer")
 ROLES = ("first subject", "middle subject", "last subject", "first after", "further", "last token")
@@ -34,6 +35,8 @@ class Fact:
         for key in _KEYS:
             if not isinstance(getattr(self, key), str) or not getattr(self, key).strip():
                 raise InputError(f"{key} must be text, got {getattr(self, key)!r}. Give every fact all three.")
+            if not is_unicode(getattr(self, key)):
+                raise InputError(f"{key} must be Unicode text, got half of a surrogate pair. Leave the fact out.")
         if self.prompt != self.prompt.rstrip():
             raise InputError(f"prompt must not end in a space, got {self.prompt!r}. The answer brings its own.")
         # Another mention would tell the model what the noise hides.
@@ -69,6 +72,9 @@ def read_facts(path: str | Path) -> list[Fact]:
                 facts.append(Fact(*(row[key] for key in _KEYS)))
             except InputError as error:
                 raise InputError(f"{where[:-1]}: {error}") from error
+        for number, fact in enumerate(facts):
+            if fact in facts[:number]:
+                raise InputError(f"facts must each be there once, got {fact.prompt!r} twice in {path}. Leave one out.")
     if not facts:
         raise InputError(f"facts must be a file with a fact a line, got none in {path}. See docs/examples/facts.jsonl.")
     return facts
@@ -122,6 +128,9 @@ def locate(fact: Fact, tokenizer: Callable[..., Any]) -> Located:
             f"answer must begin with a token that holds a letter of it, got a space alone before {fact.answer!r}. "
             f"Leave the fact out."
         )
+    if more[len(ids)] == getattr(tokenizer, "unk_token_id", None):
+        got = f"{fact.answer!r}, which it does not know"
+        raise InputError(f"answer must begin with a token of the tokenizer, got {got}. Leave the fact out.")
     chosen = np.flatnonzero(inside)
     return Located(np.array(ids), chosen, more[len(ids)], _roles(len(ids), chosen[0], chosen[-1]), spans)
 

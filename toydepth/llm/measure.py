@@ -181,7 +181,7 @@ def measure_model(
         )
     if start is None:
         bulk, first = (Accumulator(parts.depth, allow_non_finite) for _ in range(2))
-        readout = Readout(parts.depth, kinds, skip_first) if kinds else None
+        readout = Readout(parts.depth, kinds, skip_first, allow_non_finite) if kinds else None
         kept = Profiles(parts.depth, sample, seed) if profiles else None
         found = Measurement(bulk, first, skip_first, readout=readout, profiles=kept)
     else:
@@ -195,6 +195,8 @@ def measure_model(
             raise InputError(f"readouts must be those of start, {got}, got {asked}. Go on as it began.")
         found = Measurement.restore(copy.deepcopy(start.state()))
         found.bulk.allow_non_finite = found.first.allow_non_finite = allow_non_finite
+        if found.readout is not None:
+            found.readout.allow_non_finite = allow_non_finite
     options: dict[str, Any] = {"batch_size": batch_size, "max_length": max_length, "padding": padding}
     for batch in token_batches(documents, tokenizer, **options, done=found.documents):
         # All that can fail comes before anything is added: what was found so far stays whole.

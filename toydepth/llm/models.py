@@ -162,6 +162,8 @@ def _device(device: str) -> str:
     if device in ("auto", "split"):
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
+        if str(device).startswith("meta"):
+            raise RuntimeError("it holds no numbers.")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).strip().splitlines()[0]

@@ -36,6 +36,7 @@ class Readout:
         depth: blocks of the model.
         kinds: lens, last_block or both.
         skip_first: positions t below it are left out.
+        allow_non_finite: leave out cross-entropies with NaN or inf, rather than fail; `_tokens` counts the others.
 
     Raises:
         InputError: for another kind, or none.
@@ -43,8 +44,12 @@ class Readout:
     Source: nostalgebraist, interpreting GPT: the logit lens, 2020; arXiv 2602.05970 reads through the last block.
     """
 
-    def __init__(self, depth: int, kinds: Iterable[str] = READOUTS, skip_first: int = 1):
+    def __init__(
+        self, depth: int, kinds: Iterable[str] = READOUTS, skip_first: int = 1, allow_non_finite: bool = False
+    ):
         self.depth, self.kinds, self.skip_first = depth, tuple(kinds), skip_first
+        self.allow_non_finite = allow_non_finite
+        self.num_tokens = 0
         if not self.kinds or set(self.kinds) - set(READOUTS):
             got = ", ".join(self.kinds) or "none"
             raise InputError(f"readouts must be of {', '.join(READOUTS)}, got {got}. lens is the cheaper one.")
@@ -86,22 +91,18 @@ class Readout:
                 found["last_block"] = np.stack([*rows, final])
         for kind, values in found.items():
             finite = np.isfinite(values).all(axis=1)
-            if not finite.all():
+            if not finite.all() and not self.allow_non_finite:
                 got = f"NaN or inf ({kind}, layer {int(np.argmin(finite))})"
-                advice = "Load the model in a wider type (float32)."
+                advice = "Load the model in a wider type (float32), allow them, or read nothing out."
                 raise InputError(f"cross-entropy must be finite, got {got}. {advice}")
         return found
 
     def add(self, found: Mapping[str, np.ndarray]) -> Readout:
-        """Adds what `measure` has found. Returns itself."""
+        """Adds what `measure` has found; num_tokens counts the tokens that were read out. Returns itself."""
         for kind, values in found.items():
             self.moments[kind].add(values)
+        self.num_tokens += max((values.shape[1] for values in found.values()), default=0)
         return self
-
-    @property
-    def num_tokens(self) -> int:
-        """How many tokens were read out."""
-        return int(max(moments.count.max(initial=0) for moments in self.moments.values()))
 
     def table(self) -> pd.DataFrame:
         """Returns a row a layer 0 ... depth: layer; the columns of each kind, their _error and _tokens.
@@ -121,12 +122,14 @@ class Readout:
     def state(self) -> dict[str, Any]:
         """Returns what `restore` needs: numbers, words and arrays."""
         state: dict[str, Any] = {"depth": self.depth, "kinds": list(self.kinds), "skip_first": self.skip_first}
+        state |= {"allow_non_finite": self.allow_non_finite, "num_tokens": self.num_tokens}
         return state | {"moments": {kind: moments.state() for kind, moments in self.moments.items()}}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Readout:
         """Returns the readout that `state` was taken of; it goes on as if it had never stopped."""
-        restored = cls(int(state["depth"]), state["kinds"], int(state["skip_first"]))
+        restored = cls(int(state["depth"]), state["kinds"], int(state["skip_first"]), bool(state["allow_non_finite"]))
+        restored.num_tokens = int(state["num_tokens"])
         restored.moments = {kind: Moments.restore(one) for kind, one in state["moments"].items()}
         return restored
 

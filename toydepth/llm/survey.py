@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -131,18 +132,27 @@ def survey_model(
     known = load_state(path) if path.exists() and not restart else None
     start, about, words = None, {}, {}
     if known is not None:
-        _check_same(known, identity, settings, path)
-        start, about = Measurement.restore(known["measurement"]), known["about"]
-        words = dict(zip(known["word_ids"], known["words"], strict=True))
+        try:
+            _check_same(known, identity, settings, path)
+            start, about = Measurement.restore(known["measurement"]), known["about"]
+            words = dict(zip(known["word_ids"], known["words"], strict=True))
+        except InputError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            got = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(f"{path} must be a measurement of this command, got another: {got}. Remove it.") from error
         if start.documents == settings.docs or known["exhausted"]:
             return Survey(name, target, start, about, words, known["exhausted"], resumed=start.documents)
     loaded = load(name, dtype=settings.dtype, device=settings.device, revision=settings.revision)
     about = {"weights": loaded.weights, "dtype": loaded.dtype, "device": loaded.device}
+    target.mkdir(parents=True, exist_ok=True)
     parts = TokenParts(target / "tokens", known["token_parts"] if known else 0) if settings.tokens else None
     survey = Survey(name, target, start or _nothing(), about, words, resumed=start.documents if start else 0)
     saved = time.monotonic()
 
     def save() -> None:
+        if restart and parts is None:
+            shutil.rmtree(target / "tokens", ignore_errors=True)  # of the measurement that this one replaces
         _add_words(survey, loaded.tokenizer)
         state = {"schema": _SCHEMA, "identity": identity, "about": about, "exhausted": survey.exhausted}
         state |= {"token_parts": parts.flush() if parts else 0, "measurement": survey.found.state()}

@@ -83,9 +83,20 @@ def _read_parquet(path: Path, field: str) -> Iterator[str]:
                 yield _text_of({field: value}, field, f"{path}, row {number},")
 
 
+def is_unicode(text: str) -> bool:
+    """Returns whether a text can be written: JSON may hold halves of surrogate pairs, that no tokenizer takes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _text_of(row: Any, field: str, where: str) -> str:
     text = row.get(field) if isinstance(row, dict) else None
     if isinstance(text, str):
+        if not is_unicode(text):
+            raise InputError(f"{where} must hold Unicode text, got half of a surrogate pair. Mend or leave it out.")
         return text
     if isinstance(row, dict) and field not in row:
         raise InputError(

@@ -193,6 +193,8 @@ def _check_same(state: Any, own: Any, mask: np.ndarray) -> None:
     kept = torch.as_tensor(mask).to(own.device)
     one, other = state.to(own.device)[kept].float(), own[kept].float()
     apart = float(torch.linalg.vector_norm(one - other) / torch.linalg.vector_norm(other))
+    if not np.isfinite(apart):
+        raise RunError("last states must be finite and not all zero, got others. The model has no utility to measure.")
     if not apart <= _SAME:
         raise RunError(
             f"blocks run one by one must give the model's last state, got one {apart:.3g} of its norm away. "

@@ -52,5 +52,6 @@ def _draw(table: pd.DataFrame) -> Figure:
     ax.set_ylabel("Cross-entropy (nats a token)")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, None)
-    figure.legend(loc="outside upper left", ncols=1 if len(runs) > 1 else 2, handlelength=3.0)
+    if ax.lines:  # one token has no next one
+        figure.legend(loc="outside upper left", ncols=1 if len(runs) > 1 else 2, handlelength=3.0)
     return figure

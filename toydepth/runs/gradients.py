@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ GRADIENTS_FOLDER = "gradients"
 _LABELS = [name for name, column in CURVE_COLUMNS.items() if column.source == "labels"]
 _ARM_LABELS = ["arm", "depth", "mlp_evaluations", "temperature", "init", "block", "replicate", "teacher_seed"]
 _OF_ARMS = ("tau", "learning_rate", "loss", "diverged")
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile)
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,9 @@ def associate_study(
 
     Returns:
         A row a family, model, channel and kind (raw, partial, given_step, differences): rho, low, high, p_holm,
-        problem; num_steps, trend (of the channel: in what its raw correlation is lost). Empty where there is no loss,
-        or fewer than 12 steps with one.
+        problem; num_steps; num_capped, cascades behind the channel that reached the cap; trend, in what the channel's
+        raw correlation is lost. Empty where there is no loss, or fewer than 12 steps with one. Exponents are taken at
+        the steps that have all sizes of the family: another set of models would be another curve.
     """
     rows: list[dict[str, Any]] = []
     options: dict[str, Any] = {"block": block, "num_bootstrap": num_bootstrap, "confidence": confidence, "seed": seed}
@@ -45,7 +46,8 @@ def associate_study(
         fields = table[(table["kind"] == "field") & table["problem"].isna()]
         for family, own in fields.groupby("family", sort=False):
             rows += _of_family(str(family), pd.DataFrame(own), exponents, options)
-    columns = ["family", "model", "channel", "kind", "rho", "low", "high", "p_holm", "problem", "num_steps", "trend"]
+    columns = ["family", "model", "channel", "kind", "rho", "low", "high", "p_holm", "problem", "num_steps"]
+    columns += ["num_capped", "trend"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -60,21 +62,24 @@ def _of_family(
     own["learning_rate"] = own.get("learning_rate", np.nan)
     numbers = ["log_efficiency", "log_relative_duration", "log_loss", "learning_rate"]
     by_model = pd.DataFrame(own.groupby(["model", "step"], sort=True)[numbers].mean())
-    rows = []
+    rows: list[dict[str, Any]] = []
+    capped = {str(model): int(np.sum(some["capped"])) for model, some in own.groupby("model")}
     for model in own.sort_values("num_nodes", kind="stable")["model"].unique():
         steps = pd.DataFrame(by_model.loc[model])
         channels = {"ln v_rel": steps["log_efficiency"], "ln n/N": steps["log_relative_duration"]}
-        rows += _rows(family, model, channels, steps, options)
+        rows += _rows(family, model, channels, steps, options, capped[model])
     fitted = exponents[(exponents["family"] == family) & (exponents["kind"] == "field")].set_index("step")
+    fitted = fitted[fitted["num_sizes"] == fitted["num_sizes"].max()]
     if set(_EXPONENTS) <= set(fitted.columns):
+        by_model = by_model[np.isin(by_model.index.get_level_values("step"), fitted.index)]
         steps = pd.DataFrame(by_model.groupby("step")[["log_loss", "learning_rate"]].mean())
         channels = {name: fitted[name].reindex(steps.index) for name in _EXPONENTS}
-        rows += _rows(family, ALL_SIZES, channels, steps, options)
+        rows += _rows(family, ALL_SIZES, channels, steps, options, sum(capped.values()))
     return rows
 
 
 def _rows(
-    family: str, model: str, channels: dict[str, Any], steps: pd.DataFrame, options: dict[str, Any]
+    family: str, model: str, channels: dict[str, Any], steps: pd.DataFrame, options: dict[str, Any], capped: int
 ) -> list[dict[str, Any]]:
     known = steps["log_loss"].notna().to_numpy()
     if known.sum() < LEAST_STEPS:
@@ -84,7 +89,7 @@ def _rows(
     controls = {"learning_rate": rates} if np.isfinite(rates).all() and np.ptp(rates) > 0 else None
     given = {name: np.asarray(values, float)[known] for name, values in channels.items()}
     found = associate(given, steps["log_loss"].to_numpy(float)[known], controls, **options)
-    return [row for one in found for row in _told(family, model, one)]
+    return [row | {"num_capped": capped} for one in found for row in _told(family, model, one)]
 
 
 def _told(family: str, model: str, one: Association) -> list[dict[str, Any]]:

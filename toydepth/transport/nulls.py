@@ -42,7 +42,12 @@ def null_field(kind: str, values: np.ndarray, seed: int = 0) -> np.ndarray:
     if kind == "N2":
         return generator.permutation(np.asarray(values))
     drawn = generator.standard_normal(len(values))
-    return drawn if kind == "N0" else float(np.mean(values)) + float(np.std(values)) * drawn
+    if kind == "N0":
+        return drawn
+    wide = np.asarray(values, np.float64)
+    # Scaled first: squares of float32's largest values leave even float64's range when they are 1e200.
+    scale = float(np.abs(wide).max(initial=0.0)) or 1.0
+    return scale * (float(np.mean(wide / scale)) + float(np.std(wide / scale)) * drawn)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def measure_field(
     field = place_nodes(values, num_nodes, order=settings.order, seed=settings.order_seed) if len(values) else values
     problem = problem or check_field(field, settings.percentile).problem
     if problem:
-        return pd.DataFrame([_row("field", seed, len(field), problem=str(problem)) for seed in settings.seeds])
+        return unmeasured(len(field), settings, str(problem))
     rows = []
     for seed in settings.seeds:
         graph = load_graph(len(field), settings.m_BA, seed, keep=keep_graphs)
@@ -99,6 +99,11 @@ def measure_field(
             numbers = {name: getattr(cascade, name) for name in NUMBERS}
             rows.append(_row(kind, seed, len(field), capped=cascade.capped, **numbers))
     return pd.DataFrame(rows)
+
+
+def unmeasured(num_nodes: int, settings: ProbeSettings, problem: str) -> pd.DataFrame:
+    """Returns the rows of a field without a cascade: one a seed, with the reason and no number."""
+    return pd.DataFrame([_row("field", seed, num_nodes, problem=problem) for seed in settings.seeds])
 
 
 def measure_sizes(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from toydepth.transport.probe import ProbeSettings, measure_field
+from toydepth.transport.probe import ProbeSettings, measure_field, unmeasured
 from toydepth.transport.study import StudyField, exponents_by_step
 
 Fields = Callable[[], Iterable[StudyField]]
@@ -79,6 +79,9 @@ def _measure(fields: Iterable[StudyField], settings: ProbeSettings, max_nodes: i
     for field in fields:
         count = len(field.values)
         nodes = None if max_nodes is None or count <= max_nodes else max_nodes
-        table = measure_field(field.values, settings, num_nodes=nodes, kinds=("field",))
+        if field.problem is None:
+            table = measure_field(field.values, settings, num_nodes=nodes, kinds=("field",))
+        else:
+            table = unmeasured(nodes or count, settings, field.problem)
         tables.append(table.assign(family=field.family, model=field.model, replicate=field.replicate, step=field.step))
     return pd.concat(tables, ignore_index=True)

@@ -12,7 +12,7 @@ import pandas as pd
 from toydepth.errors import InputError
 from toydepth.transport.exponents import Exponents, fit_exponents
 from toydepth.transport.nulls import null_effects
-from toydepth.transport.probe import NUMBERS, ProbeSettings, measure_field, slopes_by_seed
+from toydepth.transport.probe import NUMBERS, ProbeSettings, measure_field, slopes_by_seed, unmeasured
 
 CHANNELS = ("D", "z", "beta", "delta")
 LABELS = ("family", "model", "replicate", "step")
@@ -28,6 +28,7 @@ class StudyField:
         step: of the training.
         values: (N,), flattened parameters in a fixed order.
         about: more numbers of that model and step, such as loss and learning_rate.
+        problem: why it is not measured, known to whoever read it; its row says so, as for a field without a cascade.
     """
 
     family: str
@@ -36,6 +37,7 @@ class StudyField:
     step: int
     values: np.ndarray
     about: Mapping[str, Any]
+    problem: str | None = None
 
 
 def measure_study(
@@ -74,7 +76,10 @@ def measure_study(
         seen.add(key)
         count = len(field.values)
         nodes = None if max_nodes is None or count <= max_nodes else max_nodes
-        own = measure_field(field.values, settings, num_nodes=nodes, kinds=("field", "N1", "N2"))
+        if field.problem is None:
+            own = measure_field(field.values, settings, num_nodes=nodes, kinds=("field", "N1", "N2"))
+        else:
+            own = unmeasured(nodes or count, settings, field.problem)
         parts = [own]
         if bool(own["problem"].isna().all()):
             placed = measure_field(field.values, as_is, num_nodes=nodes, kinds=("field",))
@@ -149,11 +154,13 @@ def effects_by_step(table: pd.DataFrame, confidence: float = 0.95) -> pd.DataFra
     permutation a field is itself a draw of N2, and has none.
 
     Returns:
-        A row a family, step, effect and channel: family, step, effect, channel, mean, low, high, num_pairs.
+        A row a family, step, effect and channel: family, step, effect, channel, mean, low, high, num_pairs, num_capped
+        (cascades of both kinds that reached the cap).
     """
     rows = []
     for (family, step), own in _grouped(table, ["family", "step"]):
         slopes = slopes_by_seed(own)
+        capped = {str(kind): int(np.sum(some["capped"])) for kind, some in own.groupby("kind")}
         for channel in CHANNELS:
             by_kind = {
                 name: slopes.query("kind == @kind").sort_values("seed")[channel].to_numpy()
@@ -164,8 +171,10 @@ def effects_by_step(table: pd.DataFrame, confidence: float = 0.95) -> pd.DataFra
             for effect, found in null_effects(by_kind, order="as_is", confidence=confidence).items():
                 low, high = found.interval or (np.nan, np.nan)
                 row = {"family": family, "step": step, "effect": effect, "channel": channel, "mean": found.mean}
+                kinds = ("N2", "N0") if effect == "distribution" else ("as_is", "N2")
+                row["num_capped"] = sum(capped.get(kind, 0) for kind in kinds)
                 rows.append(row | {"low": low, "high": high, "num_pairs": found.num_pairs})
-    columns = ["family", "step", "effect", "channel", "mean", "low", "high", "num_pairs"]
+    columns = ["family", "step", "effect", "channel", "mean", "low", "high", "num_pairs", "num_capped"]
     return pd.DataFrame(rows, columns=columns)
 
 
