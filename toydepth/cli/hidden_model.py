@@ -109,7 +109,12 @@ def measure_models(
     for group in (source, compute, statistics):
         options |= {one.name: getattr(group, one.name) for one in dataclasses.fields(group)}
     settings = SurveySettings(**{one.name: options[one.name] for one in dataclasses.fields(SurveySettings)})
-    found = []
+    found: list[Measured] = []
+    labels: dict[str, str] = {}
+    for name in dict.fromkeys(source.model):
+        identity = model_identity(name, source.revision)
+        if labels.setdefault(identity, name) != name:
+            raise InputError(f"model must be given once, got {labels[identity]} and {name}, of the same files.")
     for name in dict.fromkeys(source.model):
         label = re.sub(r"[^\w.-]+", "-", Path(name).expanduser().name.removesuffix(".gguf"))
         label = f"{label}-{model_identity(name, source.revision)[:6]}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toydepth.cli.output import check_given, check_unused, known, make_folder, print_json
 from toydepth.cli.transport_options import FieldOptions, OutputOptions, ProbeOptions, QuestionOptions
+from toydepth.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,9 @@ def transport(
         check_unused(questions, "come with --sensitivity", "Add --sensitivity.", ("sensitivity_step", "tensors"))
     settings = _settings(probe)
     source = open_fields(fields)
+    if source.num_sizes < 3:
+        advice = f"Add models, or change --sizes {fields.sizes}." if fields.runs else "Add models of other sizes."
+        raise InputError(f"sizes must be 3 or more in a family, got {source.num_sizes} at most. {advice}")
     curve = None if questions.curve is None else read_curve(questions.curve, source.steps)
     _check_step(questions.sensitivity_step, source.steps)
     target, draw = make_folder(output.folder), output.figures == "yes"
@@ -75,7 +79,6 @@ def transport(
 
 
 def _check_step(step: int | None, steps: tuple[int, ...]) -> None:
-    from toydepth.errors import InputError
 
     if step is not None and step not in steps:
         there = ", ".join(map(str, steps))
@@ -98,7 +101,6 @@ def _told(
 
 
 def _settings(probe: ProbeOptions) -> ProbeSettings:
-    from toydepth.errors import InputError
     from toydepth.transport import ProbeSettings
 
     if probe.num_seeds < 1:
@@ -130,7 +132,6 @@ def _sensitivity(
     exponents: pd.DataFrame,
 ) -> pd.DataFrame:
     from toydepth.cli.transport_fields import open_fields
-    from toydepth.errors import InputError
     from toydepth.transport import measure_sensitivity
 
     rows = exponents.to_dict("records")

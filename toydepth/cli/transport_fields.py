@@ -44,11 +44,13 @@ class FieldSource:
 
     read(steps): yields those of these steps, or of all. notes: sentences on what is left out; they may grow while
     fields are read. steps: that there are; 0 where files tell none.
+    num_sizes: models of the family that has most.
     """
 
     read: Callable[[tuple[int, ...]], Iterator[StudyField]]
     notes: list[str]
     steps: tuple[int, ...]
+    num_sizes: int
 
 
 def open_fields(options: FieldOptions) -> FieldSource:
@@ -115,7 +117,7 @@ def _of_table(table: FieldTable, family: str, pico: tuple[str, ...] = ()) -> Fie
                 about = curves.get(field.size_label, {}).get(step or 0, {})
                 yield StudyField(family, field.size_label, 0, step or 0, field.values, about, problem)
 
-    return FieldSource(read, notes, tuple(step or 0 for step in table.steps))
+    return FieldSource(read, notes, tuple(step or 0 for step in table.steps), len(table.size_labels))
 
 
 def _skipped(field: Field) -> list[str]:
@@ -186,7 +188,11 @@ def _of_runs(options: FieldOptions) -> FieldSource:
                 place = replicates[(own["run"], own["arm"])]
                 yield StudyField(family, _model(own, inside), place, own["step"], values, about)
 
-    return FieldSource(read, notes, tuple(sorted(wanted_steps or {one["step"] for one in labels})))
+    sizes: dict[tuple[str, ...], set[str]] = {}
+    for one in labels:
+        sizes.setdefault(tuple(str(one[name]) for name in names), set()).add(_model(one, inside))
+    steps = tuple(sorted(wanted_steps or {one["step"] for one in labels}))
+    return FieldSource(read, notes, steps, max(map(len, sizes.values())))
 
 
 def _chosen(field: GradientField, options: FieldOptions) -> np.ndarray:

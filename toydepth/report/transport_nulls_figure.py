@@ -95,7 +95,7 @@ def _draw(exponents: pd.DataFrame, effects: pd.DataFrame, confidence: float) -> 
     width = max(0.7 + 2.1 * len(shown), 4.2)
     columns = max(int(width / 1.65), 1)
     heights = [1.5, 1.0][:each] * len(CHANNELS)
-    figure = new_figure(width, 0.6 + sum(heights) + 0.15 * (1 + -(-len(handles) // columns)))
+    figure = new_figure(width, 0.6 + sum(heights) + 0.15 * (1 + (len(shown) < 2) + -(-len(handles) // columns)))
     axes = figure.subplots(len(heights), len(shown), sharex="col", sharey="row", squeeze=False, height_ratios=heights)
     for j, family in enumerate(shown):
         own = {kind: of_families[family] for kind, of_families in by_kind.items()}
@@ -118,7 +118,9 @@ def _draw(exponents: pd.DataFrame, effects: pd.DataFrame, confidence: float) -> 
             axes[each * i + 1, 0].set_ylabel(f"effects on\n{channel.label.split(',')[0]}")
     figure.align_ylabels()
     said = f"shaded, bars: {percent(confidence)}; of exponents over sizes"
-    said += ", of effects over graph seeds" if with_effects else ""
+    # One family is too narrow for both.
+    gap = ", " if len(shown) > 1 else ",\n"
+    said += f"{gap}of effects over graph seeds" if with_effects else ""
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, handlelength=3.0, title=said,
                   alignment="left")  # fmt: skip
     return figure

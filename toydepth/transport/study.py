@@ -130,7 +130,7 @@ def exponents_by_step(table: pd.DataFrame, confidence: float = 0.95) -> pd.DataF
         columns = [usable[name].to_numpy() for name in ("num_nodes", "size", "duration", "capped")]
         rows.append(row | _told(fit_exponents(*columns, confidence=confidence)))
     if most < 3:
-        raise InputError(f"sizes must be 3 or more in a family, got {most} at most. Add models of other widths.")
+        raise InputError(f"sizes must be 3 or more in a family, got {most} at most. Add models of other sizes.")
     return pd.DataFrame(rows)
 
 
