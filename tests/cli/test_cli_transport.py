@@ -211,3 +211,56 @@ def test_one_line_for_what_cannot_be_used(call, files, tmp_path, words, told):
     given = [str(tmp_path / f"{word}.csv") if word in ("BAD", "TWICE", "OTHER") else word for word in given]
     code, out, err = call(*given, "--figures", "no")
     assert (code, out) == (2, "") and err.count("\n") == 1 and told in err
+
+
+def test_pico_folders_and_tensors_that_change_their_names(call, tmp_path):
+    """Three runs of pico-train's layout; in one a tensor has another name from step 20 on: named, and no number."""
+    torch = pytest.importorskip("torch", reason="the extra llm is not installed")
+    for size in SIZES:
+        for step in (0, 10, 20):
+            folder = tmp_path / f"pico{size}" / "checkpoints" / f"step_{step}" / "learning_dynamics"
+            folder.mkdir(parents=True)
+            name = "1.swiglu.w_2" if (size, step) != (240, 20) else "1.swiglu.w_3"
+            drawn = torch.as_tensor(values(size, step))
+            torch.save(
+                {"0.attention.v_proj": drawn[: size // 2], name: drawn[size // 2 :]}, folder / "val_gradients.pt"
+            )
+    folders = [tmp_path / f"pico{size}" for size in SIZES]
+    code, out, err = call("--pico", *folders, "--json", "--figures", "no")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    rows = {row["step"]: row for row in told["exponents"] if row["kind"] == "field"}
+    table = pd.concat([measure_field(values(size, 10), ProbeSettings(seeds=(0, 1))) for size in SIZES])
+    own = table.query("kind == 'field'")
+    fit = fit_exponents(own["num_nodes"], own["size"], own["duration"])
+    assert rows[10]["D"] == pytest.approx(fit.D.slope)
+    v_rel = np.exp(np.log(own["efficiency"]).groupby(own["num_nodes"]).mean().mean())
+    assert rows[10]["v_rel"] == pytest.approx(v_rel) and rows[10]["v_rel_low"] < v_rel < rows[10]["v_rel_high"]
+    assert rows[20]["missing"] == "2 sizes, of 3 or more that it takes (mismatched names)"
+    assert any("pico240, step 20: other tensors than before, such as 1.swiglu.w_2" in note for note in told["notes"])
+    code, out, _ = call("--pico", *folders, "--sensitivity", "--tensors", "*v_proj", "--figures", "no")
+    assert code == 0 and "*v_proj" in out
+
+
+def test_runs_of_two_recipes_are_no_replicates(call, runs, tiny, tmp_path, capsys):
+    words = ("width=6", "student.depths=[1,2]", "steps=40", "replicates=2", "gradients.points=14", "learning_rate=0.02")
+    assert main(["train", *tiny, *words, f"hydra.run.dir={tmp_path}/other"]) == 0
+    capsys.readouterr()
+    code, out, err = call("--runs", runs, tmp_path / "other")
+    assert (code, out) == (2, "") and "runs must be trained alike, got " in err and "with other recipes" in err
+
+
+def test_models_sampled_to_one_size_are_told(call, tmp_path):
+    paths = []
+    for size in (60, 240, 960, 1500):
+        paths.append(str(tmp_path / f"m{size}.npz"))
+        np.savez(paths[-1], steps=STEPS[:2], fields=np.stack([values(size, step) for step in STEPS[:2]]))
+    code, out, _ = call("--fields", *paths, "--max-nodes", 900, "--figures", "no")
+    assert code == 0 and "note: fields: m960 and m1500 have 900 nodes each by --max-nodes, and are one size" in out
+
+
+def test_capped_cascades_are_flagged_wherever_they_count(call, files, curve):
+    code, out, _ = call("--fields", *files, "--curve", curve, "--cap", 2, "--sensitivity", "--figures", "no")
+    parts = out.split("\n\n")
+    assert code == 0 and all("capped: lower bounds" in part for part in parts[1:4])
+    assert "cascades reached the cap" in parts[-2]
