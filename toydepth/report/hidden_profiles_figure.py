@@ -66,7 +66,11 @@ def _draw(table: pd.DataFrame, points: pd.DataFrame, profiles: pd.DataFrame, exp
     handles = [
         Line2D([], [], color=look.colour, linestyle=look.dash, marker=look.marker, markersize=4) for look in looks
     ]
-    figure.legend(handles, [_name(one) for one in clusters], loc="outside upper left", ncols=1, handlelength=3.0)
+    title = "shaded: the middle 90 % of a cluster's tokens"
+    figure.legend(
+        handles, [_name(one) for one in clusters], loc="outside upper left", ncols=1, handlelength=3.0, title=title,
+        alignment="left",
+    )  # fmt: skip
     return figure
 
 

@@ -49,7 +49,8 @@ def _draw(table: pd.DataFrame) -> Figure:
     ax.set_xlim(0, 1)
     ax.set_xlabel("Relative depth (middle of the blocks concerned)")
     ax.set_ylabel("Change of cross-entropy (nats per token)")
-    figure.legend(loc="outside upper left", ncols=3, handlelength=2.8)
+    title = "shaded: two standard errors, over documents"
+    figure.legend(loc="outside upper left", ncols=3, handlelength=2.8, title=title, alignment="left")
     return figure
 
 
