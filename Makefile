@@ -46,7 +46,7 @@ test: $(VENV)/.test ## the default tests and the doctests (under 10 minutes on 2
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-all $(VENV_ALL)/.all: override VENV := $(VENV_ALL)
-test-all: $(VENV_ALL)/.all ## every test, the slow ones too, with every extra, in .venv-all (half an hour on 2 busy cores)
+test-all: $(VENV_ALL)/.all ## every test, the slow ones too, with every extra, in .venv-all (12 minutes on 2 cores)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "" $(ARGS)
 
 lint: $(VENV)/.dev ## ruff: the rules, and whether the code is formatted
