@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 from collections.abc import Callable
@@ -18,11 +17,11 @@ from rich.console import Console
 from toydepth.bank import Bank, Outcome, choose_layout, make_bank, train
 from toydepth.bank.arms import shortest
 from toydepth.bank.checkpoint import Checkpoints
-from toydepth.bank.gradients import Snapshot, snapshot_steps
+from toydepth.bank.gradients import Snapshot
 from toydepth.bank.labels import arm_labels, run_labels
 from toydepth.bank.noise import measure_noise_floor
 from toydepth.bank.story import Story
-from toydepth.config import GradientsConfig, TrainConfig, config_hash, to_dict
+from toydepth.config import TrainConfig, config_hash, to_dict
 from toydepth.errors import InputError
 from toydepth.fit import FitTable, fit_curves
 from toydepth.report import print_table, write_figures
@@ -35,18 +34,15 @@ from toydepth.runs import (
     claim_folder,
     find_git,
     find_versions,
-    gradients_file,
     lock_folder,
     make_curves,
     make_tracker,
-    name_weights,
     read_curves,
-    student_name,
     utc_now,
     write_curves,
     write_fit,
-    write_gradients,
 )
+from toydepth.snapshots import check_gradients, earlier_snapshots, write_snapshot
 
 
 @dataclass
@@ -80,7 +76,7 @@ def run_job(config: TrainConfig, folder: Path, overrides: list[str], console: Co
     with lock_folder(folder):
         earlier = claim_folder(folder, digest)  # again, now that nobody else writes
         if earlier:
-            _check_gradients(config, folder, earlier)
+            check_gradients(config, folder, earlier)
         if earlier and earlier.status in ("complete", "diverged"):
             return _read_again(config, folder, earlier, console)
         return _train_and_report(config, folder, overrides, console, digest, earlier)
@@ -192,7 +188,7 @@ def _train(
         tracker.log(_metrics(bank, story, floors), story.last_step)
 
     def on_gradients(snapshot: Snapshot, story: Story) -> None:
-        path = _write_snapshot(folder, bank, snapshot, story)
+        path = write_snapshot(folder, bank, snapshot, story)
         # Entered in memory; the file of the record follows at the next checkpoint, without which it does not count.
         record.gradients.append({"step": snapshot.step, "file": str(path.relative_to(folder))})
 
@@ -204,7 +200,7 @@ def _train(
                 progress.update(step, {depth: float(np.nanmean(losses[arms])) for depth, arms in depths.items()})
 
         def on_start(step: int) -> None:
-            record.gradients = _earlier_snapshots(config, folder, step)
+            record.gradients = earlier_snapshots(config, folder, step)
             progress.resume(step)
             name = f"{config.name}/{folder.name}"
             group, tags = config.name, tuple(config.tracker.tags)
@@ -223,53 +219,6 @@ def _train(
             on_checkpoint=on_checkpoint,
             on_gradients=on_gradients,
         )
-
-
-def _check_gradients(config: TrainConfig, folder: Path, earlier: RunRecord) -> None:
-    """Raises InputError where the run in a folder was trained with other snapshots: they are taken while it trains."""
-    # A record of an earlier version has no such part: without snapshots, as by default.
-    default = dataclasses.asdict(GradientsConfig())
-    settings = [default | dict(earlier.config.get("gradients", {})), to_dict(config)["gradients"]]
-    before, now = settings
-    if now != before and (now["points"] or before["points"]):
-        before, now = (", ".join(f"{key}={value}" for key, value in setting.items()) for setting in settings)
-        advice = "They are taken while a run trains: choose another hydra.run.dir, or move the folder away."
-        raise InputError(f"gradients must be those of the run in {folder} ({before}), got {now}. {advice}")
-
-
-def _earlier_snapshots(config: TrainConfig, folder: Path, step: int) -> list[dict[str, Any]]:
-    """The record's entries of what was written up to the step where a run goes on; raises InputError for lost ones."""
-    entries = [{"step": s, "file": gradients_file(s)} for s in snapshot_steps(config) if s <= step]
-    lost = [entry["file"] for entry in entries if not (folder / entry["file"]).is_file()]
-    if lost:
-        advice = "Restore it, or train again in another folder (hydra.run.dir)."
-        raise InputError(f"{folder} must hold {lost[0]} to go on from step {step}, got no such file. {advice}")
-    return entries
-
-
-def _write_snapshot(folder: Path, bank: Bank, snapshot: Snapshot, story: Story) -> Path:
-    config, rates = bank.config, story.rates_at(snapshot.step)
-    decay = config.average.decays[0] if config.gradients.weights == "average" else None
-    arms = [
-        labels
-        | {"name": arm.name, "loss": float(snapshot.losses[index]), "diverged": snapshot.gradients[index] is None}
-        | {name: float(values[index]) for name, values in rates.items()}
-        for index, (arm, labels) in enumerate(zip(bank.arms, arm_labels(config, bank.arms), strict=True))
-    ]
-    return write_gradients(
-        folder,
-        step=snapshot.step,
-        samples=snapshot.step * config.batch_size,
-        stream=config.gradients.stream,
-        weights=config.gradients.weights,
-        examples=snapshot.num_examples,
-        labels=run_labels(config),
-        arms=arms,
-        gradients=[
-            None if own is None else name_weights(student_name(arm.name, decay), own)
-            for arm, own in zip(bank.arms, snapshot.gradients, strict=True)
-        ],
-    )
 
 
 def _metrics(bank: Bank, story: Story, floors: np.ndarray) -> dict[str, float]:
