@@ -6,11 +6,13 @@ import dataclasses
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toydepth.cli.hidden_options import ComputeOptions, SourceOptions, StatisticsOptions
+from toydepth.cli.output import StatusLine
 from toydepth.errors import InputError
 
 if TYPE_CHECKING:
@@ -118,8 +120,9 @@ def measure_models(
     for name in dict.fromkeys(source.model):
         label = re.sub(r"[^\w.-]+", "-", Path(name).expanduser().name.removesuffix(".gguf"))
         label = f"{label}-{model_identity(name, source.revision)[:6]}"
-        with _Progress(settings.docs) as progress:
-            survey = survey_model(name, settings, folder / label, restart=compute.restart, on_batch=progress.tell)
+        with StatusLine() as line:
+            on_batch = _reading(settings.docs, line.tell)
+            survey = survey_model(name, settings, folder / label, restart=compute.restart, on_batch=on_batch)
         if survey.signal:
             words = f"interrupted after {survey.found.documents} documents of {name}, which are saved"
             print(f"toydepth hidden: {words}. The same command goes on from there.", file=sys.stderr)
@@ -129,33 +132,21 @@ def measure_models(
     return found, None
 
 
-class _Progress:
-    """A line on stderr while a model reads, where that is a terminal."""
+def _reading(docs: int, tell: Callable[[str], None]) -> Callable[[Any], None]:
+    """What is told after each batch: how far, how fast, and how long yet at most."""
+    began: list[tuple[int, float]] = []
 
-    def __init__(self, docs: int):
-        self._docs, self._shown = docs, False
-        self._began, self._first = time.monotonic(), None
-
-    def tell(self, found: Any) -> None:
-        if not sys.stderr.isatty():
-            return
-        if self._first is None:
-            self._first, self._began = found.documents, time.monotonic()
-        words = f"{found.documents} of {self._docs} documents, {found.tokens} tokens"
-        words += f", {found.tokens_per_second:.0f} tokens/s"
-        done = found.documents - self._first
-        if done > 0:
-            left = (time.monotonic() - self._began) / done * (self._docs - found.documents)
+    def after_batch(found: Any) -> None:
+        if not began:
+            began.append((found.documents, time.monotonic()))
+        first, start = began[0]
+        words = f"{found.documents} of {docs} documents, {found.tokens} tokens, {found.tokens_per_second:.0f} tokens/s"
+        if found.documents > first:
+            left = (time.monotonic() - start) / (found.documents - first) * (docs - found.documents)
             words += f", {left:.0f} s left at most"
-        print(f"\r{words}\x1b[K", end="", file=sys.stderr, flush=True)
-        self._shown = True
+        tell(words)
 
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            print(file=sys.stderr)
+    return after_batch
 
 
 def _describe(survey: Survey, settings: Any, rule: ClusterRule, statistics: StatisticsOptions, suffix: str) -> Measured:

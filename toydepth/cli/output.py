@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -51,6 +52,26 @@ def changed(options: Any) -> dict[str, Any]:
     plain = type(options)()
     given = {field.name: getattr(options, field.name) for field in fields(options)}
     return {name: value for name, value in given.items() if value != getattr(plain, name)}
+
+
+class StatusLine:
+    """A context in which one line on stderr is kept up to date, where that is a terminal; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = False
+
+    def tell(self, words: str) -> None:
+        """Puts `words` in place of what the line said."""
+        if sys.stderr.isatty():
+            print(f"\r{words}\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown = True
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            print(file=sys.stderr)
 
 
 def check_unused(options: Any, how: str, advice: str, names: Sequence[str] | None = None) -> None:

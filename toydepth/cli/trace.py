@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
-from toydepth.cli.output import check_given, make_folder, print_json
+from toydepth.cli.output import StatusLine, check_given, make_folder, print_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,24 +54,18 @@ def trace(
     target = make_folder(folder)
     loaded = load_model(model, dtype=dtype, device=device, revision=revision)
 
-    def progress(found: Any, count: int) -> None:
-        if sys.stderr.isatty():
-            words = f"{len(found.facts)} of {count} facts, {found.num_unknown} not known"
-            print(f"\r{words}", end="", file=sys.stderr, flush=True)
-
-    found = trace_facts(
-        loaded.model,
-        loaded.tokenizer,
-        given,
-        noise=noise,
-        samples=samples,
-        seed=seed,
-        batch_size=batch_size,
-        include_unknown=include_unknown,
-        after_fact=progress,
-    )
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+    with StatusLine() as line:
+        found = trace_facts(
+            loaded.model,
+            loaded.tokenizer,
+            given,
+            noise=noise,
+            samples=samples,
+            seed=seed,
+            batch_size=batch_size,
+            include_unknown=include_unknown,
+            after_fact=lambda now, count: line.tell(f"{len(now.facts)} of {count} facts, {now.num_unknown} not known"),
+        )
     table = found.table()
     total, low, high = found.total()
     about: dict[str, Any] = {"model": model, "weights": loaded.weights, "dtype": str(loaded.dtype)}

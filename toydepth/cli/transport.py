@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toydepth.cli.output import check_given, check_unused, known, make_folder, print_json
+from toydepth.cli.output import StatusLine, check_given, check_unused, known, make_folder, print_json
 from toydepth.cli.transport_options import FieldOptions, OutputOptions, ProbeOptions, QuestionOptions
 from toydepth.errors import InputError
 
@@ -52,7 +53,8 @@ def transport(
     curve = None if questions.curve is None else read_curve(questions.curve, source.steps)
     _check_step(questions.sensitivity_step, source.steps)
     target, draw = make_folder(output.folder), output.figures == "yes"
-    table = measure_study(source.read(()), settings, max_nodes=probe.max_nodes, on_field=_Progress().tell)
+    with StatusLine() as line:
+        table = measure_study(source.read(()), settings, max_nodes=probe.max_nodes, on_field=_counting(line.tell))
     source.notes.extend(merged_sizes(table))
     if curve is not None:
         table = join_curve(table, curve)
@@ -111,17 +113,9 @@ def _settings(probe: ProbeOptions) -> ProbeSettings:
     return ProbeSettings(m_BA=probe.m_ba, seeds=tuple(range(probe.num_seeds)), **own)
 
 
-class _Progress:
-    """A line on stderr while fields are measured, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def tell(self, field: Any) -> None:
-        self._count += 1
-        if sys.stderr.isatty():
-            words = f"{self._count} fields: {field.family}, {field.model}, step {field.step}"
-            print(f"\r{words}\x1b[K", end="", file=sys.stderr, flush=True)
+def _counting(tell: Callable[[str], None]) -> Callable[[Any], None]:
+    count = itertools.count(1)
+    return lambda field: tell(f"{next(count)} fields: {field.family}, {field.model}, step {field.step}")
 
 
 def _sensitivity(

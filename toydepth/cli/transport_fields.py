@@ -156,8 +156,9 @@ def _of_runs(options: FieldOptions) -> FieldSource:
         raise InputError(f"runs must hold a record.json, in them or below, got {empty[0]}. Train it first.")
     notes: list[str] = []
     # Each run is asked at once: one without snapshots is refused before anything is measured.
+    unfinished = options.allow_unfinished
     labels = [
-        field.labels for run in folders for field in load_gradients(run, allow_unfinished=options.allow_unfinished)
+        field.labels for run in folders for field in load_gradients(run, allow_unfinished=unfinished, only_labels=True)
     ]
     inside = {"width": ("width",), "depth": ("depth",), "both": ("width", "depth")}[options.sizes]
     names = [name for name in _NAMES if name not in inside]
@@ -173,7 +174,7 @@ def _of_runs(options: FieldOptions) -> FieldSource:
         from toydepth.transport import StudyField
 
         for run in folders:
-            for field in load_gradients(run, allow_unfinished=options.allow_unfinished):
+            for field in load_gradients(run, allow_unfinished=unfinished):
                 own = field.labels
                 if (steps or wanted_steps) and own["step"] not in (steps or wanted_steps):
                     continue

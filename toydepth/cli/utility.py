@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
-from toydepth.cli.output import check_given, make_folder, print_json
+from toydepth.cli.output import StatusLine, check_given, make_folder, print_json
 from toydepth.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,23 +59,17 @@ def utility(
     target = make_folder(folder)
     loaded = load_model(model, dtype=dtype, device=device, revision=revision)
 
-    def progress(found: Any) -> None:
-        if sys.stderr.isatty():
-            words = f"{found.documents} documents, {found.tokens} tokens, {found.seconds:.0f} s"
-            print(f"\r{words}", end="", file=sys.stderr, flush=True)
-
-    found = measure_utility(
-        loaded.model,
-        loaded.tokenizer,
-        itertools.islice(itertools.chain.from_iterable(sources), docs),
-        batch_size=batch_size,
-        max_length=max_length,
-        skip_first=skip_first,
-        interventions=interventions,
-        after_batch=progress,
-    )
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+    with StatusLine() as line:
+        found = measure_utility(
+            loaded.model,
+            loaded.tokenizer,
+            itertools.islice(itertools.chain.from_iterable(sources), docs),
+            batch_size=batch_size,
+            max_length=max_length,
+            skip_first=skip_first,
+            interventions=interventions,
+            after_batch=lambda now: line.tell(f"{now.documents} documents, {now.tokens} tokens, {now.seconds:.0f} s"),
+        )
     table = found.table()
     about: dict[str, Any] = {"model": model, "weights": loaded.weights, "dtype": str(loaded.dtype)}
     about |= {"device": str(loaded.device), "text": list(text), "depth": found.depth}

@@ -60,6 +60,13 @@ class Parts:
         """How many blocks."""
         return len(self.blocks)
 
+    def check_length(self, max_length: int) -> None:
+        """Raises InputError for rows that are longer than the model has positions."""
+        if max_length > self.max_positions:
+            raise InputError(
+                f"max_length must be at most {self.max_positions}, the model's positions, got {max_length}. Lower it."
+            )
+
 
 def check_config(config: Any) -> None:
     """Refuses a model whose residual stream this room cannot read; before any weight is loaded.

@@ -170,10 +170,7 @@ def measure_model(
     kinds = tuple(readouts)
     if skip_first < 1:
         raise InputError(f"skip_first must be 1 or more, got {skip_first}. Position 0 is reported apart.")
-    if max_length > parts.max_positions:
-        raise InputError(
-            f"max_length must be at most {parts.max_positions}, the model's positions, got {max_length}. Lower it."
-        )
+    parts.check_length(max_length)
     if start is not None and (start.skip_first, start.bulk.depth) != (skip_first, parts.depth):
         got = f"{start.skip_first} and {start.bulk.depth}"
         raise InputError(

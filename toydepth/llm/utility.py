@@ -149,10 +149,7 @@ def _check(parts: Parts, kinds: tuple[str, ...], max_length: int, skip_first: in
         raise InputError(f"interventions must be of {', '.join(INTERVENTIONS)}, got {got}. All three are the default.")
     if skip_first < 0:
         raise InputError(f"skip_first must be 0 or more, got {skip_first}. 1 leaves out position 0.")
-    if max_length > parts.max_positions:
-        raise InputError(
-            f"max_length must be at most {parts.max_positions}, the model's positions, got {max_length}. Lower it."
-        )
+    parts.check_length(max_length)
 
 
 def _losses(

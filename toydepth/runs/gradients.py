@@ -97,12 +97,15 @@ def write_gradients(
     return path
 
 
-def load_gradients(run: str | Path, *, allow_unfinished: bool = False) -> Iterator[GradientField]:
+def load_gradients(
+    run: str | Path, *, allow_unfinished: bool = False, only_labels: bool = False
+) -> Iterator[GradientField]:
     """Yields the gradients of a run: step by step, at each arm by arm; no more than one is held at a time.
 
     Args:
         run: its folder.
         allow_unfinished: read a run that is still running or was interrupted as well.
+        only_labels: leave the gradients in their files: values is None, and names and shapes are empty.
 
     Raises:
         InputError: at once, for a folder without a record, a run without snapshots, or one that has not ended; while
@@ -126,7 +129,7 @@ def load_gradients(run: str | Path, *, allow_unfinished: bool = False) -> Iterat
         raise _no_snapshots(folder, record)
     unfinished = record.status not in ("complete", "diverged")
     curves = None if unfinished and not (folder / CURVES_FILE).is_file() else read_curves(folder)
-    return _fields(folder, record, curves)
+    return _fields(folder, record, curves, only_labels)
 
 
 def _no_snapshots(folder: Path, record: RunRecord) -> InputError:
@@ -140,7 +143,7 @@ def _no_snapshots(folder: Path, record: RunRecord) -> InputError:
     return InputError(f"gradients.points must be above 0 for the run in {folder}, got {points}. {advice}")
 
 
-def _fields(folder: Path, record: RunRecord, curves: pd.DataFrame | None) -> Iterator[GradientField]:
+def _fields(folder: Path, record: RunRecord, curves: pd.DataFrame | None, only_labels: bool) -> Iterator[GradientField]:
     for entry in record.gradients:
         path = folder / gradients_file(_step(folder, entry))
         if not path.is_file():
@@ -148,7 +151,7 @@ def _fields(folder: Path, record: RunRecord, curves: pd.DataFrame | None) -> Ite
         try:
             # Opened here: of a damaged archive numpy leaves its own open.
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-                yield from _of_file(folder, archive, curves)
+                yield from _of_file(folder, archive, curves, only_labels)
         except _DAMAGED as error:
             if isinstance(error, InputError):
                 raise
@@ -166,7 +169,7 @@ def _step(folder: Path, entry: dict[str, Any]) -> int:
     return step
 
 
-def _of_file(folder: Path, archive: Any, curves: pd.DataFrame | None) -> Iterator[GradientField]:
+def _of_file(folder: Path, archive: Any, curves: pd.DataFrame | None, only_labels: bool) -> Iterator[GradientField]:
     of_step = {name: archive[name].item() for name in ("step", "samples", "stream", "weights", "examples")}
     of_run = {name: archive[f"run/{name}"].item() for name in _LABELS}
     of_arms = {name: archive[f"arm/{name}"].tolist() for name in (*_ARM_LABELS, "name", *_OF_ARMS)}
@@ -178,7 +181,7 @@ def _of_file(folder: Path, archive: Any, curves: pd.DataFrame | None) -> Iterato
         labels |= {name: of_step[name] for name in ("stream", "weights", "examples")}
         labels |= {"gradient_loss": arm["loss"], **_nearest(curves, arm["arm"], of_step["step"])}
         labels["diverged"] = arm["diverged"]
-        if arm["diverged"]:
+        if arm["diverged"] or only_labels:
             yield GradientField(labels, None, (), ())
             continue
         prefix = f"student/{arm['name']}/"
