@@ -47,6 +47,15 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def native() -> None:
+    """Skips where native layers cannot be had: without a C++ compiler."""
+    from toydepth.kernel import why_not
+
+    if reason := why_not():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
 def repository() -> Path:
     """The checkout's root: conf/, docs/, toydepth/."""
     return ROOT

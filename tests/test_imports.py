@@ -23,8 +23,9 @@ MAY_IMPORT = {
     "interrupt": set(),
     "intervals": set(),
     "config": {"errors"},
-    "net": {"errors"},
-    "bank": {"net", "config", "interrupt", "errors"},
+    "kernel": set(),
+    "net": {"kernel", "errors"},
+    "bank": {"net", "kernel", "config", "interrupt", "errors"},
     "runs": {"errors"},
     "fit": {"runs", "intervals", "errors"},
     "hidden": {"runs", "errors"},
@@ -47,7 +48,7 @@ MAY_IMPORT = {
 # What can be read and fitted where there is no jax stays readable there.
 WITHOUT_JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "hydra", "torch"}
 NEVER_IMPORTS = dict.fromkeys(("runs", "fit", "hidden", "transport", "report"), WITHOUT_JAX)
-ONLY_IMPORTS = {"net": {"jax", "flax"}}
+ONLY_IMPORTS = {"net": {"jax", "flax"}, "kernel": {"jax", "numpy", "platformdirs"}}
 TORCH = {"llm", "checkpoints"}  # lazily: importing them does not load it
 TRACKERS = "toydepth.runs.trackers"
 

@@ -12,6 +12,7 @@ import pytest
 
 import toydepth
 from toydepth.bank import prepare_devices
+from toydepth.bank.devices import _kernel
 from toydepth.config import DeviceConfig, EvalConfig, TrainConfig
 from toydepth.errors import InputError
 
@@ -152,6 +153,34 @@ def test_the_precision_is_set():
         assert jax.config.jax_default_matmul_precision == "high"
     finally:
         jax.config.update("jax_default_matmul_precision", before)
+
+
+def test_the_kernel_that_is_asked_for(native):
+    for kernel in ("xla", "native"):
+        found = prepare_devices(TrainConfig(device=DeviceConfig(count=1, kernel=kernel)))
+        assert (found.kernel, found.why_kernel) == (kernel, "device.kernel")
+    found = prepare_devices(TrainConfig(device=DeviceConfig(count=1)))
+    assert (found.kernel, found.why_kernel) == ("native", "compiled here") and "native layers" in found.in_words()
+
+
+def test_native_layers_that_cannot_be_had(monkeypatch):
+    monkeypatch.setattr("toydepth.kernel.why_not", lambda: "no C++ compiler was found")
+    found = prepare_devices(TrainConfig(device=DeviceConfig(count=1)))
+    assert found.kernel == "xla" and "layers by XLA (no C++ compiler was found)" in found.in_words()
+    said = r"^device\.kernel must be possible here, got native: no C\+\+ compiler was found\. Set device\.kernel=auto"
+    with pytest.raises(InputError, match=said):
+        prepare_devices(TrainConfig(device=DeviceConfig(count=1, kernel="native")))
+
+
+def test_other_platforms_have_no_native_layers():
+    assert _kernel("auto", "gpu")[0] == _kernel("xla", "gpu")[0] == "xla"
+    with pytest.raises(InputError, match="got native: they are for CPU, and this is gpu"):
+        _kernel("native", "gpu")
+
+
+def test_a_wrong_name_of_a_kernel():
+    with pytest.raises(InputError, match=r"^device\.kernel must be one of auto \| xla \| native, got nativ\."):
+        DeviceConfig(kernel="nativ")
 
 
 def test_description():

@@ -39,6 +39,25 @@ def times(monkeypatch):
     return make
 
 
+@pytest.fixture
+def kernels(monkeypatch):
+    """kernels(**slower): a machine whose kernels take so many times as long; returns what was timed on it."""
+
+    def make(**slower):
+        timed = []
+
+        def timer(config, layout):
+            timed.append((layout.kernel, layout.count, layout.tiling.arms))
+            # XLA is fastest with 2 arms at a time, native layers with all.
+            far = {"xla": max(layout.tiling.arms / 2, 2 / layout.tiling.arms), "native": 16 / layout.tiling.arms}
+            return lambda: slower.get(layout.kernel, 1.0) * far[layout.kernel]
+
+        monkeypatch.setattr(measure, "_timer", timer)
+        return timed
+
+    return make
+
+
 SIXTEEN = TrainConfig(width=32, batch_size=1024, replicates=16, device=DeviceConfig(count=1))
 
 
@@ -63,7 +82,15 @@ def test_half_the_devices_where_they_are_faster(worth_it, times, monkeypatch):
     assert choose_layout(config).count == 4
 
 
-WHOLE = {"platform": "cpu", "count": 1, "arms_at_a_time": 16, "examples_at_a_time": 32, "why_so_many": "measured"}
+WHOLE = {
+    "platform": "cpu",
+    "count": 1,
+    "arms_at_a_time": 16,
+    "examples_at_a_time": 32,
+    "why_so_many": "measured",
+    "kernel": "native",
+    "why_kernel": "so",
+}
 
 
 class FakeMesh:
@@ -111,7 +138,9 @@ def test_the_settings_are_never_measured_away(worth_it, times):
     assert (found.tiling.arms, found.tiling.examples) == (2, 256)
     assert {arms for _, arms, _ in timed} == {2}
     timed.clear()
-    told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, arms_at_a_time=2, examples_at_a_time=64))
+    told = dataclasses.replace(
+        SIXTEEN, device=DeviceConfig(count=1, arms_at_a_time=2, examples_at_a_time=64, kernel="xla")
+    )
     assert choose_layout(told).tiling.examples == 64 and not timed
 
 
@@ -150,6 +179,38 @@ def test_an_interrupted_run_goes_on_as_it_was(worth_it, times):
 def test_a_record_that_does_not_say_is_measured_anew(worth_it, times, before):
     timed = times(4, 256)
     assert (choose_layout(SIXTEEN, before).tiling.arms == 4 and timed) or before.get("count") == 99
+
+
+def test_the_faster_kernel_is_found(worth_it, kernels, native):
+    kernels(xla=10.0)
+    found = choose_layout(SIXTEEN)
+    assert (found.kernel, found.tiling.arms) == ("native", 16)
+    # At the rule's tiling, 4 arms, XLA takes 10 x 2.
+    assert found.why_kernel == "XLA's took 20.00 times as long" in found.in_words()
+    worth_it.unlink()
+    kernels(native=10.0)
+    found = choose_layout(SIXTEEN)
+    assert (found.kernel, found.tiling.arms) == ("xla", 2)
+    assert found.why_kernel == "native ones took 5.00 times as long"
+    # What was found stands for the next run, and for one that goes on.
+    timed = kernels()
+    again = choose_layout(SIXTEEN)
+    assert (again.kernel, again.why_kernel) == ("xla", found.why_kernel) and not timed
+    again = choose_layout(SIXTEEN, found.describe())
+    assert (again.kernel, again.why_kernel) == ("xla", "as before the interruption") and not timed
+
+
+def test_a_record_from_before_the_native_layers_goes_on_with_xla(worth_it, times):
+    timed = times(4, 256)
+    before = {name: value for name, value in WHOLE.items() if "kernel" not in name}
+    assert choose_layout(SIXTEEN, before).kernel == "xla" and not timed
+
+
+def test_a_kernel_that_was_asked_for_is_never_measured_away(worth_it, kernels, native):
+    for kernel in ("xla", "native"):
+        timed = kernels(**{kernel: 100.0})
+        found = choose_layout(dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, kernel=kernel)))
+        assert (found.kernel, found.why_kernel) == (kernel, "device.kernel") and {k for k, *_ in timed} == {kernel}
 
 
 def test_settings_that_are_cut_to_size_are_kept_too(worth_it, times):

@@ -167,6 +167,7 @@ def test_a_decay_of_nothing_turns_averages_off(off):
 
 def test_only_what_changes_numbers_changes_the_hash():
     base = config_hash(TrainConfig())
+    assert base == "8c67c43ce68c"  # as in records of before device.kernel: those runs can be gone on with
     same = [
         TrainConfig(tracker=c.TrackerConfig("none", tags=["a"])),
         TrainConfig(checkpoint=c.CheckpointConfig(1)),
@@ -179,6 +180,7 @@ def test_only_what_changes_numbers_changes_the_hash():
         TrainConfig(steps=20001),
         TrainConfig(student=StudentConfig(depths=[4, 3, 6, 8, 12, 16])),
         TrainConfig(device=c.DeviceConfig(precision="high")),
+        TrainConfig(device=c.DeviceConfig(kernel="xla")),
         TrainConfig(eval=c.EvalConfig(points=51)),
     ]
     assert {config_hash(config) for config in same} == {base}

@@ -19,7 +19,6 @@ from toydepth.bank.devices import Layout
 from toydepth.bank.optimise import make_optimizer
 from toydepth.bank.step import Problem, draw_inputs, evaluate_batch, train_step
 from toydepth.bank.streams import Streams, make_streams
-from toydepth.bank.tiling import Tiling
 from toydepth.config import TrainConfig
 from toydepth.net import (
     Functional,
@@ -165,7 +164,7 @@ def make_bank(config: TrainConfig, layout: Layout) -> Bank:
     streams = make_streams(config.seed, config.teacher_seed)
     options = options_to_run_once(layout.platform)
     teachers, heads = jax.jit(partial(_draw_teachers, config), compiler_options=options)(streams.teacher)
-    problem = _make_problem(config, streams, optimizers, layout.tiling)
+    problem = _make_problem(config, streams, optimizers, layout)
     depths = _make_stacks(config, problem, layout, teachers, streams.student)
     test = jax.random.normal(streams.test, (config.eval.samples, config.width)).T
     nothing = NamedSharding(layout.mesh, P())
@@ -180,7 +179,7 @@ def bank_shapes(config: TrainConfig, layout: Layout) -> tuple[Problem, Params, A
     """Returns the problem of a bank, and the shapes of its teachers, heads and students; nothing is drawn."""
     streams = make_streams(config.seed, config.teacher_seed)
     optimizers = {depth: make_optimizer(config, depth) for depth in config.student.depths}
-    problem = _make_problem(config, streams, optimizers, layout.tiling)
+    problem = _make_problem(config, streams, optimizers, layout)
     teachers, heads = jax.eval_shape(partial(_draw_teachers, config), streams.teacher)
     stacks = jax.eval_shape(partial(_draw_stacks, config, problem), teachers, streams.student)
     return problem, teachers, heads, {depth: stack["params"] for depth, stack in stacks.items()}
@@ -274,7 +273,7 @@ def _initial_stack(config: TrainConfig, optimizer: optax.GradientTransformation,
 
 
 def _make_problem(
-    config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation], tiling: Tiling
+    config: TrainConfig, streams: Streams, optimizers: dict[int, optax.GradientTransformation], layout: Layout
 ) -> Problem:
     temperatures = config.target.temperatures
     key = jax.random.key(0, impl="threefry2x32")
@@ -284,7 +283,8 @@ def _make_problem(
 
     return Problem(
         width=config.width,
-        tiling=tiling,
+        kernel=layout.kernel,
+        tiling=layout.tiling,
         loss=config.loss.name,
         learned_head=config.student.head == "learned",
         temperatures=jnp.array(temperatures),

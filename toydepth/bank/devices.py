@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import jax
 from jax.sharding import Mesh
 
+from toydepth import kernel
 from toydepth.bank.share import Share
 from toydepth.bank.tiling import Tiling, tiling_by_rule
 from toydepth.config import TrainConfig
@@ -21,7 +22,8 @@ from toydepth.errors import InputError
 class Layout:
     """A mesh of replica x arm x batch devices, over which replicates, the arms of each, and every batch are spread.
 
-    ARMS is the pair of axes that the arms of a depth, replicates first, lie on.
+    kernel: what runs the layers, one of `net.KERNELS`, and why. ARMS is the pair of axes that the arms of a depth,
+    replicates first, lie on.
     """
 
     mesh: Mesh
@@ -29,6 +31,8 @@ class Layout:
     arm: int
     batch: int
     tiling: Tiling
+    kernel: str
+    why_kernel: str
 
     ARMS: ClassVar[tuple[str, str]] = ("replica", "arm")
 
@@ -51,7 +55,9 @@ class Layout:
         tiling = self.tiling
         devices = f"{self.count} {self.platform} device{'s' * (self.count > 1)}"
         arms = f"{tiling.arms} arm{'s' * (tiling.arms > 1)}"
-        return f"{devices}, {arms} x {tiling.examples} examples at a time ({tiling.why})"
+        layers = "native layers" if self.kernel == "native" else "layers by XLA"
+        layers += f" ({self.why_kernel})" * (self.platform == "cpu")
+        return f"{devices}, {layers}, {arms} x {tiling.examples} examples at a time ({tiling.why})"
 
     def describe(self) -> dict[str, Any]:
         """Returns what the record keeps of the devices."""
@@ -63,6 +69,8 @@ class Layout:
             "arms_at_a_time": tiling.arms,
             "examples_at_a_time": tiling.examples,
             "why_so_many": tiling.why,
+            "kernel": self.kernel,
+            "why_kernel": self.why_kernel,
         }
 
 
@@ -75,7 +83,7 @@ def prepare_devices(config: TrainConfig) -> Layout:
 
     Raises:
         InputError: for a platform or a number of devices that this machine does not have, or that does not divide
-            batch_size and eval.samples.
+            batch_size and eval.samples; for native layers where they cannot be had.
     """
     device = config.device
     jax.config.update("jax_default_matmul_precision", device.precision)
@@ -95,7 +103,7 @@ def prepare_devices(config: TrainConfig) -> Layout:
     mesh = jax.make_mesh(shape, ("replica", "arm", "batch"), devices=devices[:count])
     share = _share(config, *shape)
     tiling = tiling_by_rule(config, devices[0].platform, share.arms, config.batch_size // share.batches)
-    return Layout(mesh, *shape, tiling)
+    return Layout(mesh, *shape, tiling, *_kernel(device.kernel, devices[0].platform))
 
 
 def largest_count(config: TrainConfig, most: int) -> int:
@@ -123,6 +131,17 @@ def _misfit(config: TrainConfig, count: int) -> str:
             advice = f"Set device.count to a divisor of {value}, or change {key}."
             return f"{key} must be divisible by the {batch} devices that share it, got {value}. {advice}"
     return ""
+
+
+def _kernel(told: str, platform: str) -> tuple[str, str]:
+    """What runs the layers, and why; the native ones are compiled here, where they were not before."""
+    if told == "xla":
+        return "xla", "device.kernel"
+    reason = kernel.why_not() if platform == "cpu" else f"they are for CPU, and this is {platform}"
+    if reason and told == "native":
+        advice = "Set device.kernel=auto or xla."
+        raise InputError(f"device.kernel must be possible here, got native: {reason}. {advice}")
+    return ("xla", reason) if reason else ("native", "compiled here" if told == "auto" else "device.kernel")
 
 
 def _split_cpu(count: int | None) -> None:

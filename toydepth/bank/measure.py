@@ -31,6 +31,7 @@ WORTH_FLOPS = 1e13
 """A training of fewer operations, a minute or so on a desktop, is not worth the seconds of a measurement."""
 
 _CHOSEN = ("count", "arms_at_a_time", "examples_at_a_time")
+_Place = tuple[int, str, int, int]
 _LAYERS = 4
 _SECONDS = 0.01
 _ROUNDS = 8
@@ -47,22 +48,24 @@ def choose_layout(
     `prepare_devices` stands: all devices, and all work of a device at once.
 
     Args:
-        config: device.count, device.arms_at_a_time and device.examples_at_a_time are taken where they are numbers.
+        config: device.count, device.arms_at_a_time and device.examples_at_a_time are taken where they are numbers,
+            device.kernel where it is a name.
         before: what the record of an interrupted run says of its devices; its choice is kept, as other sums round
-            differently.
+            differently. A record that names no kernel is of a time when XLA ran all layers.
         on_measure: called before a measurement, which takes some seconds.
 
     Raises:
         InputError: as `prepare_devices`; for an optimiser that cannot be built, before seconds are spent.
     """
     layout = prepare_devices(config)
+    before = {"kernel": "xla", "why_kernel": ""} | before if before else None
     same = before if before and is_whole(before) and before.get("platform") == layout.platform else None
     if same and (again := _as_told(config, same, "as before the interruption")):
         return again
     if layout.platform != "cpu" or not config.device.measure or _nothing_open(config):
         return layout
     key, known = key_of(config, layout), read_known()
-    if key in known and (again := _as_told(config, known[key], known[key]["why_so_many"])):
+    if key in known and (again := _as_told(config, known[key])):
         return again
     if step_flops(config) * config.steps < WORTH_FLOPS:
         return layout
@@ -70,22 +73,27 @@ def choose_layout(
         make_optimizer(config, depth)
     on_measure()
     best = _fastest(config, layout)
-    write_known(read_known() | {key: {name: best.describe()[name] for name in (*_CHOSEN, "why_so_many")}})
+    told = best.describe()
+    write_known(read_known() | {key: {name: told[name] for name in (*_CHOSEN, "kernel", "why_so_many", "why_kernel")}})
     return best
 
 
 def _nothing_open(config: TrainConfig) -> bool:
-    return all(getattr(config.device, name) is not None for name in _CHOSEN)
+    return all(getattr(config.device, name) is not None for name in _CHOSEN) and config.device.kernel != "auto"
 
 
-def _as_told(config: TrainConfig, told: dict[str, Any], why: str) -> Layout | None:
+def _as_told(config: TrainConfig, told: dict[str, Any], why: str = "") -> Layout | None:
     """The layout of an earlier choice, in what the config leaves open; None where it does not fit any more."""
     still_open = {name: told[name] for name in _CHOSEN if getattr(config.device, name) is None}
+    if config.device.kernel == "auto":
+        still_open["kernel"] = told["kernel"]
     try:
         layout = prepare_devices(_with_device(config, **still_open))
     except InputError:
         return None
-    return dataclasses.replace(layout, tiling=dataclasses.replace(layout.tiling, why=why))
+    tiling = dataclasses.replace(layout.tiling, why=why or told["why_so_many"])
+    why_kernel = (why or told["why_kernel"]) if "kernel" in still_open else layout.why_kernel
+    return dataclasses.replace(layout, tiling=tiling, why_kernel=why_kernel)
 
 
 def _with_device(config: TrainConfig, **changes: Any) -> TrainConfig:
@@ -93,8 +101,30 @@ def _with_device(config: TrainConfig, **changes: Any) -> TrainConfig:
 
 
 def _fastest(config: TrainConfig, layout: Layout) -> Layout:
-    """Goes from the rule's tiling to its neighbours as long as one is faster; then tries half the devices."""
+    """The best tiling of the rule's kernel; then whether XLA is faster where that is native; then half the devices.
+
+    Native layers are expected to win: XLA's are tried at the rule's tiling, and at others only if they do.
+    """
     race = _Race(config)
+    best = _best_tiling(config, layout, race)
+    if config.device.kernel == "auto" and layout.kernel == "native":
+        by_xla = prepare_devices(_with_device(config, kernel="xla"))
+        faster = race.is_faster(by_xla, best)
+        why = f"XLA's took {race.ratio(by_xla, best):.2f} times as long"
+        if faster:
+            why = f"native ones took {race.ratio(best, by_xla):.2f} times as long"
+            best = _best_tiling(config, by_xla, race)
+        best = dataclasses.replace(best, why_kernel=why)
+    if config.device.count is None and layout.count > 1:
+        fewer = largest_count(config, layout.count // 2)
+        half = prepare_devices(_with_device(config, count=fewer, kernel=best.kernel))
+        half = dataclasses.replace(half, why_kernel=best.why_kernel)
+        best = half if race.is_faster(half, best) else best
+    return dataclasses.replace(best, tiling=dataclasses.replace(best.tiling, why=race.why(best)))
+
+
+def _best_tiling(config: TrainConfig, layout: Layout, race: _Race) -> Layout:
+    """Goes from a tiling to its neighbours as long as one is faster."""
     best, better = layout, True
     while better:
         better = False
@@ -102,10 +132,7 @@ def _fastest(config: TrainConfig, layout: Layout) -> Layout:
             if race.is_faster(other, best):
                 best, better = other, True
                 break
-    if config.device.count is None and layout.count > 1:
-        half = prepare_devices(_with_device(config, count=largest_count(config, layout.count // 2)))
-        best = half if race.is_faster(half, best) else best
-    return dataclasses.replace(best, tiling=dataclasses.replace(best.tiling, why=race.why(best)))
+    return best
 
 
 class _Race:
@@ -113,8 +140,8 @@ class _Race:
 
     def __init__(self, config: TrainConfig):
         self._config = config
-        self._runs: dict[tuple[int, int, int], Callable[[], float]] = {}
-        self._seconds: dict[tuple[int, int, int], float] = {}
+        self._runs: dict[_Place, Callable[[], float]] = {}
+        self._seconds: dict[_Place, float] = {}
 
     def is_faster(self, one: Layout, other: Layout) -> bool:
         """Whether a gradient takes less time, by more than noise."""
@@ -127,6 +154,10 @@ class _Race:
                 self._seconds[place] = min(self._runs[place](), self._seconds.get(place, float("inf")))
         return self._seconds[places[0]] < _BETTER * self._seconds[places[1]]
 
+    def ratio(self, one: Layout, other: Layout) -> float:
+        """How many times as long a gradient took, of two layouts that were measured."""
+        return self._seconds[self._place(one)] / self._seconds[self._place(other)]
+
     def why(self, best: Layout) -> str:
         """Says what was measured."""
         chosen = self._place(best)
@@ -137,8 +168,8 @@ class _Race:
         return f"best of {len(ratios) + 1} measured, the others took {times}"
 
     @staticmethod
-    def _place(layout: Layout) -> tuple[int, int, int]:
-        return layout.count, layout.tiling.arms, layout.tiling.examples
+    def _place(layout: Layout) -> _Place:
+        return layout.count, layout.kernel, layout.tiling.arms, layout.tiling.examples
 
 
 def _neighbours(config: TrainConfig, layout: Layout) -> list[Layout]:

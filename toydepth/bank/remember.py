@@ -14,6 +14,7 @@ import platformdirs
 
 from toydepth.bank.devices import Layout
 from toydepth.config import TrainConfig
+from toydepth.net import KERNELS
 
 
 def key_of(config: TrainConfig, layout: Layout) -> str:
@@ -29,6 +30,7 @@ def key_of(config: TrainConfig, layout: Layout) -> str:
         "loss": (config.loss.name, config.vocabulary if config.loss.name == "kl" else 0, student.head),
         "block": student.block,
         "fixed": (config.device.count, config.device.arms_at_a_time, config.device.examples_at_a_time),
+        "kernel": (config.device.kernel, layout.kernel),
         "samples": config.eval.samples,
         "precision": config.device.precision,
     }
@@ -58,8 +60,10 @@ def read_known() -> dict[str, Any]:
 
 
 def is_whole(value: Any) -> bool:
-    """Returns whether a choice of layout is all there: numbers of devices, arms and examples, and why."""
-    if not isinstance(value, dict) or not isinstance(value.get("why_so_many"), str):
+    """Returns whether a choice of layout is all there: kernel, numbers of devices, arms and examples, and why."""
+    if not isinstance(value, dict) or value.get("kernel") not in KERNELS:
+        return False
+    if not all(isinstance(value.get(name), str) for name in ("why_so_many", "why_kernel")):
         return False
     numbers = [value.get(name) for name in ("count", "arms_at_a_time", "examples_at_a_time")]
     return all(type(number) is int and number >= 1 for number in numbers)

@@ -27,6 +27,7 @@ class Problem:
     """What is the same for every update: the networks, the loss, the optimisers of each depth, the decays."""
 
     width: int
+    kernel: str
     tiling: Tiling
     loss: str
     learned_head: bool
@@ -40,7 +41,7 @@ class Problem:
 
     def targets(self, teacher: Params, head: Any, x: jax.Array) -> jax.Array:
         """One teacher's targets: (temperatures, width, batch) hidden states, or (temperatures, V, batch) log p."""
-        hidden = self.teacher.apply(teacher, x)
+        hidden = self.teacher.apply(teacher, x, self.kernel)
         if self.loss == "mse":
             return hidden[None]
         return jax.vmap(lambda t: log_probabilities(hidden, head, t))(self.temperatures)
@@ -49,7 +50,7 @@ class Problem:
         self, depth: str, params: Params, head: Any, target: jax.Array, temperature: jax.Array, x: jax.Array
     ) -> jax.Array:
         """One arm's losses, (batch,)."""
-        hidden = self.students[depth].apply(params, x)
+        hidden = self.students[depth].apply(params, x, self.kernel)
         if self.loss == "mse":
             return per_example_mse(hidden, target)
         head = params["head"] if self.learned_head else head

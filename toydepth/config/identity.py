@@ -34,6 +34,8 @@ def config_hash(config: TrainConfig) -> str:
         False
     """
     content = {key: value for key, value in to_dict(config).items() if key not in _NOT_IDENTITY}
+    if config.device.kernel == "auto":
+        del content["device"]["kernel"]  # younger than the first runs, which can be gone on with
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -202,6 +202,8 @@ class TrackerConfig:
 class DeviceConfig:
     """platform: auto | cpu | gpu | tpu; count: devices to use, null for all that divide the work; precision of dots.
 
+    kernel: what runs the layers, xla, or native: those of `toydepth.kernel` (CPU, compiled on the machine, float32
+    whatever the precision); auto: native where it can be had and nothing measured was faster.
     arms_at_a_time, examples_at_a_time: of one depth and of the batch, on one device; null: chosen (the record says how
     many and why). measure: whether what is null is chosen by a short measurement, kept for the next run on this
     machine, where training is long enough to be worth it; else by a rule from the size of the cache.
@@ -213,8 +215,10 @@ class DeviceConfig:
     arms_at_a_time: int | None = None
     examples_at_a_time: int | None = None
     measure: bool = True
+    kernel: str = "auto"
 
     def __post_init__(self) -> None:
+        member("device.kernel", self.kernel, ("auto", "xla", "native"))
         member("device.platform", self.platform, ("auto", "cpu", "gpu", "tpu"))
         member("device.precision", self.precision, ("highest", "high", "default"))
         for name in ("count", "arms_at_a_time", "examples_at_a_time"):

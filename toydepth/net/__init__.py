@@ -6,11 +6,12 @@ Defined in docs/notation.md; nothing here knows about losses, optimisers or conf
 
 from toydepth.net.branch import branch, plain_branch, rms
 from toydepth.net.functional import Functional, Params, functional, parameters
-from toydepth.net.residual import Block, LayerStack, MidpointBlock, Mlp, Network, TiedStack, make_block
+from toydepth.net.residual import KERNELS, Block, LayerStack, MidpointBlock, Mlp, Network, TiedStack, make_block
 from toydepth.net.student import make_euler_student, make_student
 from toydepth.net.teacher import TEACHER_KINDS, make_head, make_teacher
 
 __all__ = [
+    "KERNELS",
     "TEACHER_KINDS",
     "Block",
     "Functional",

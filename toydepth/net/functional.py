@@ -22,9 +22,9 @@ class Functional:
 
     module: Callable[[Params], Any]
 
-    def apply(self, params: Params, x: jax.Array) -> jax.Array:
-        """Returns the final hidden state (width, batch)."""
-        return self.module(params)(x)
+    def apply(self, params: Params, x: jax.Array, kernel: str = "xla") -> jax.Array:
+        """Returns the final hidden state (width, batch), run by one of `residual.KERNELS`."""
+        return self.module(params)(x, kernel)
 
     def hidden(self, params: Params, x: jax.Array) -> jax.Array:
         """Returns the residual stream (depth + 1, width, batch)."""

@@ -8,9 +8,13 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from toydepth import kernel as native
 from toydepth.net.branch import branch, rms
 
 BLOCK_KINDS = ("euler", "rk2")
+
+KERNELS = ("xla", "native")
+"""What runs a stack: XLA, layer by layer, or one call of the library in `toydepth.kernel`, where that can be had."""
 
 Flipped = Any
 """The transposed weights of a block, as `flip` returns them."""
@@ -58,6 +62,11 @@ class Block(nnx.Module):
         """Returns the transposed weights that a call takes; a stack of layers is transposed at once."""
         return self.mlp.flip()
 
+    @property
+    def stages(self) -> tuple[Mlp, ...]:
+        """The MLPs of a step, in the order in which they run."""
+        return (self.mlp,)
+
     def __call__(self, x: jax.Array, flipped: Flipped | None = None) -> jax.Array:
         """Returns the state after the step, (width, batch)."""
         return x + self.mlp.branch(x, flipped or self.flip())
@@ -76,6 +85,11 @@ class MidpointBlock(nnx.Module):
     def flip(self) -> Flipped:
         """Returns the transposed weights that a call takes; a stack of layers is transposed at once."""
         return self.mlp_1.flip(), self.mlp_2.flip()
+
+    @property
+    def stages(self) -> tuple[Mlp, ...]:
+        """The MLPs of a step, in the order in which they run."""
+        return self.mlp_1, self.mlp_2
 
     def __call__(self, x: jax.Array, flipped: Flipped | None = None) -> jax.Array:
         """Returns the state after the step, (width, batch)."""
@@ -98,8 +112,11 @@ class LayerStack(nnx.Module):
     def __init__(self, block: Block | MidpointBlock):
         self.block = block
 
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, x: jax.Array, kernel: str = "xla") -> jax.Array:
         """Returns the state after the last block, (width, batch)."""
+        weights = _stage_weights(self.block, layer_axis=True)
+        if kernel == "native" and len(weights[0]):
+            return native.run_layers(x, *weights)
         return self._scan(x, keep=False)[0]
 
     def hidden(self, x: jax.Array) -> jax.Array:
@@ -123,8 +140,10 @@ class TiedStack(nnx.Module):
         self.block = block
         self.depth = depth
 
-    def __call__(self, x: jax.Array) -> jax.Array:
-        """Returns the state after the last block, (width, batch)."""
+    def __call__(self, x: jax.Array, kernel: str = "xla") -> jax.Array:
+        """Returns the state after the last block, (width, batch); the native kernel gives no gradient here."""
+        if kernel == "native" and self.depth:
+            return native.run_tied(x, *_stage_weights(self.block, layer_axis=False), self.depth)
         return self._scan(x, keep=False)[0]
 
     def hidden(self, x: jax.Array) -> jax.Array:
@@ -152,13 +171,20 @@ class Network(nnx.Module):
         self.stack = stack
         self.head = None if head is None else nnx.Param(head)
 
-    def __call__(self, x: jax.Array) -> jax.Array:
-        """Returns the final hidden state, (width, batch)."""
-        return rms(self.stack(rms(x)))
+    def __call__(self, x: jax.Array, kernel: str = "xla") -> jax.Array:
+        """Returns the final hidden state, (width, batch), run by one of KERNELS."""
+        return rms(self.stack(rms(x), kernel))
 
     def hidden(self, x: jax.Array) -> jax.Array:
         """Returns the residual stream (depth + 1, width, batch)."""
         return self.stack.hidden(rms(x))
+
+
+def _stage_weights(block: Block | MidpointBlock, layer_axis: bool) -> native.Weights:
+    """W1, b1 and W2 with the axes of the layers and of the stages in front, as the native kernel takes them."""
+    stacks = [jnp.stack([getattr(mlp, name)[...] for mlp in block.stages], layer_axis) for name in ("w1", "b1", "w2")]
+    w1, b1, w2 = stacks if layer_axis else [stack[None] for stack in stacks]
+    return w1, b1, w2
 
 
 def _uniform(key: jax.Array, shape: tuple[int, ...], fan_in: int) -> jax.Array:

@@ -1,0 +1,138 @@
+"""From the C++ source to a library on this machine: compiled once, for its own processor, and kept.
+
+As with the measured layouts (`bank/remember.py`), what was made is found again in TOYDEPTH_CACHE or the user's cache
+folder, under a name made of all that it depends on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+import platformdirs
+
+TARGETS = ("toydepth_apply", "toydepth_forward", "toydepth_backward")
+"""The calls of the library, by the names under which XLA knows them too."""
+
+_SOURCE = Path(__file__).parent / "source"
+_COMPILERS = ("c++", "g++", "clang++")
+_FLAGS = ("-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC", "-w")
+# Names of the processor that compiles, in the words of different compilers.
+_FOR_THIS_PROCESSOR = ("-march=native", "-mcpu=native")
+
+
+@functools.cache
+def why_not() -> str:
+    """Makes the library ready for XLA, once a process; returns why it cannot be, or nothing.
+
+    The first call on a machine compiles it, in a few seconds.
+
+    Example:
+        >>> why_not() in ("", "no C++ compiler was found: set CXX, or install g++ or clang++") or "compile" in why_not()
+        True
+    """
+    try:
+        library = _load()
+        for name in TARGETS:
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+    except _NotBuilt as error:
+        return str(error)
+    except (OSError, AttributeError) as error:
+        return f"the library that was compiled cannot be loaded ({_line(str(error))})"
+    return ""
+
+
+class _NotBuilt(Exception):
+    """Why there is no library."""
+
+
+def _load() -> ctypes.CDLL:
+    """Returns the library, compiled now unless it was before; where the cache cannot be written, for this process."""
+    compiler = _compiler()
+    kept = _cache() / f"layers-{_digest(compiler)}.so"
+    try:
+        return ctypes.CDLL(str(kept))
+    except OSError:
+        pass  # it is not there, or was damaged
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as own:
+            os.replace(_compile(compiler, Path(own)), kept)
+        return ctypes.CDLL(str(kept))
+    except OSError:
+        with tempfile.TemporaryDirectory() as own:
+            return ctypes.CDLL(str(_compile(compiler, Path(own))))
+
+
+def _compile(compiler: list[str], folder: Path) -> Path:
+    to, said = folder / "layers.so", ""
+    for processor in _FOR_THIS_PROCESSOR:
+        command = [
+            *compiler,
+            *_FLAGS,
+            processor,
+            "-I",
+            jax.ffi.include_dir(),
+            str(_SOURCE / "layers.cc"),
+            "-o",
+            str(to),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 0:
+            return to
+        said = said or next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
+    raise _NotBuilt(f"{compiler[0]} does not compile it ({_line(said)})")
+
+
+def _compiler() -> list[str]:
+    """The words that begin the command: of CXX where it is set, as for make."""
+    told = shlex.split(os.environ.get("CXX", ""))
+    for words in [told] if told else [[name] for name in _COMPILERS]:
+        if shutil.which(words[0]):
+            return words
+    if told:
+        raise _NotBuilt(f"CXX names {told[0]}, which was not found")
+    raise _NotBuilt("no C++ compiler was found: set CXX, or install g++ or clang++")
+
+
+def _digest(compiler: list[str]) -> str:
+    """What the library depends on: the source, the compiler and its flags, the headers of jaxlib, the processor."""
+    found = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
+    parts = [path.read_text() for path in sorted(_SOURCE.iterdir()) if path.suffix in (".cc", ".h")]
+    parts += [
+        *compiler,
+        found.stdout,
+        *_FLAGS,
+        *_FOR_THIS_PROCESSOR,
+        version("jaxlib"),
+        platform.machine(),
+        _instructions(),
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _instructions() -> str:
+    """What the processor can do: a cache folder may be shared by machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line for line in lines if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("TOYDEPTH_CACHE") or platformdirs.user_cache_dir("toydepth")) / "kernel"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]
