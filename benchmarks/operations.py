@@ -23,6 +23,7 @@ from toydepth.bank.flops import step_flops
 
 # Of the names that XLA gives to operations; the first kind that a part of a name belongs to counts.
 _KINDS = {
+    "native layers": ("ffi_call", "toydepth_"),
     "waiting for other devices": ("psum", "all-reduce", "pmean"),
     "matrix products": ("ynn_fusion", "dot", "gemm", "cublas", "triton_gemm"),
     "slices and updates of stacks": ("dynamic-update-slice", "dynamic-slice"),
@@ -36,8 +37,8 @@ def kind_of(operation: str) -> str | None:
     """Returns the kind of an operation by its name; None for one that only holds others.
 
     Example:
-        >>> kind_of("ynn_fusion.3"), kind_of("maximum_multiply_fusion"), kind_of("while.7")
-        ('matrix products', 'elementwise work and sums', None)
+        >>> kind_of("ynn_fusion.3"), kind_of("maximum_multiply_fusion"), kind_of("ffi_call.2"), kind_of("while.7")
+        ('matrix products', 'elementwise work and sums', 'native layers', None)
     """
     if operation.split(".")[0] in _HOLDS_OTHERS:
         return None
