@@ -52,7 +52,7 @@ def test_a_cache_that_cannot_be_written_is_no_fault(ask, tmp_path):
 def test_without_a_compiler(ask, libraries):
     nothing = ask(ASK.replace("print", "build._COMPILERS = ('no-such-compiler',); print"), CXX="")
     assert nothing == "no C++ compiler was found: set CXX, or install g++ or clang++"
-    assert ask(CXX="/no/such/compiler -O2") == "CXX names /no/such/compiler, which was not found"
+    assert ask(CXX="/no/such/compiler -O2") == "the C++ compiler that CXX names, /no/such/compiler, was not found"
     assert libraries() == []
 
 
@@ -68,7 +68,7 @@ def test_a_compiler_that_makes_nothing_of_use(ask, tmp_path):
     script = '#!/bin/sh\nfor last; do :; done\n[ "$1" = --version ] || echo no library > "$last"\n'
     (tmp_path / "odd").write_text(script)
     (tmp_path / "odd").chmod(0o755)
-    assert ask(CXX=str(tmp_path / "odd")).startswith("the library that was compiled cannot be loaded (")
+    assert ask(CXX=str(tmp_path / "odd")).startswith("it cannot be compiled or loaded (")
 
 
 def test_another_source_compiler_or_processor_is_another_library(monkeypatch, tmp_path):

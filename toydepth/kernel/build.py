@@ -38,7 +38,8 @@ def why_not() -> str:
     The first call on a machine compiles it, in a few seconds.
 
     Example:
-        >>> why_not() in ("", "no C++ compiler was found: set CXX, or install g++ or clang++") or "compile" in why_not()
+        >>> reason = why_not()
+        >>> not reason or "compile" in reason
         True
     """
     try:
@@ -48,7 +49,7 @@ def why_not() -> str:
     except _NotBuilt as error:
         return str(error)
     except (OSError, AttributeError) as error:
-        return f"the library that was compiled cannot be loaded ({_line(str(error))})"
+        return f"it cannot be compiled or loaded ({_line(str(error))})"
     return ""
 
 
@@ -77,17 +78,8 @@ def _load() -> ctypes.CDLL:
 def _compile(compiler: list[str], folder: Path) -> Path:
     to, said = folder / "layers.so", ""
     for processor in _FOR_THIS_PROCESSOR:
-        command = [
-            *compiler,
-            *_FLAGS,
-            processor,
-            "-I",
-            jax.ffi.include_dir(),
-            str(_SOURCE / "layers.cc"),
-            "-o",
-            str(to),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True)
+        files = ["-I", jax.ffi.include_dir(), str(_SOURCE / "layers.cc"), "-o", str(to)]
+        done = _run([*compiler, *_FLAGS, processor, *files])
         if done.returncode == 0:
             return to
         said = said or next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
@@ -101,23 +93,15 @@ def _compiler() -> list[str]:
         if shutil.which(words[0]):
             return words
     if told:
-        raise _NotBuilt(f"CXX names {told[0]}, which was not found")
+        raise _NotBuilt(f"the C++ compiler that CXX names, {told[0]}, was not found")
     raise _NotBuilt("no C++ compiler was found: set CXX, or install g++ or clang++")
 
 
 def _digest(compiler: list[str]) -> str:
     """What the library depends on: the source, the compiler and its flags, the headers of jaxlib, the processor."""
-    found = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
     parts = [path.read_text() for path in sorted(_SOURCE.iterdir()) if path.suffix in (".cc", ".h")]
-    parts += [
-        *compiler,
-        found.stdout,
-        *_FLAGS,
-        *_FOR_THIS_PROCESSOR,
-        version("jaxlib"),
-        platform.machine(),
-        _instructions(),
-    ]
+    parts += [*compiler, _run([*compiler, "--version"]).stdout, *_FLAGS, *_FOR_THIS_PROCESSOR]
+    parts += [version("jaxlib"), platform.machine(), _instructions()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -132,6 +116,10 @@ def _instructions() -> str:
 
 def _cache() -> Path:
     return Path(os.environ.get("TOYDEPTH_CACHE") or platformdirs.user_cache_dir("toydepth")) / "kernel"
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
 
 
 def _line(text: str) -> str:

@@ -114,9 +114,8 @@ class LayerStack(nnx.Module):
 
     def __call__(self, x: jax.Array, kernel: str = "xla") -> jax.Array:
         """Returns the state after the last block, (width, batch)."""
-        weights = _stage_weights(self.block, layer_axis=True)
-        if kernel == "native" and len(weights[0]):
-            return native.run_layers(x, *weights)
+        if kernel == "native" and self.block.stages[0].b1.shape[0]:
+            return native.run_layers(x, *_stage_weights(self.block, layer_axis=True))
         return self._scan(x, keep=False)[0]
 
     def hidden(self, x: jax.Array) -> jax.Array:

@@ -111,7 +111,8 @@ struct Tile {
 
   // As many blocks as leave room in the second-level cache for what else is read and written.
   static size_t largest(const Sizes& s) {
-    return std::clamp<size_t>(level_2_cache() / 3 / (kRowsOfState * s.m * kBlock * sizeof(float)), 1, s.blocks);
+    const size_t fit = level_2_cache() / 3 / (kRowsOfState * s.m * kBlock * sizeof(float));
+    return std::max<size_t>(1, std::min(fit, s.blocks));
   }
   Tile(const Sizes& s, Scratch& memory) : blocks(largest(s)) {
     const size_t state = blocks * s.m * kBlock;
@@ -230,25 +231,13 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
     toydepth_apply, apply,
     ffi::Ffi::Bind().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>().Ret<Array>().Attr<int64_t>("depth"));
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(toydepth_forward, forward,
-                              ffi::Ffi::Bind()
-                                  .Arg<Array>()
-                                  .Arg<Array>()
-                                  .Arg<Array>()
-                                  .Arg<Array>()
-                                  .Ret<Array>()
-                                  .Ret<Array>()
-                                  .Attr<int64_t>("depth"));
+// clang-format off
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    toydepth_forward, forward,
+    ffi::Ffi::Bind().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
+        .Ret<Array>().Ret<Array>().Attr<int64_t>("depth"));
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(toydepth_backward, backward,
-                              ffi::Ffi::Bind()
-                                  .Arg<Array>()
-                                  .Arg<Array>()
-                                  .Arg<Array>()
-                                  .Arg<Array>()
-                                  .Arg<Array>()
-                                  .Ret<Array>()
-                                  .Ret<Array>()
-                                  .Ret<Array>()
-                                  .Ret<Array>()
-                                  .Attr<int64_t>("depth"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    toydepth_backward, backward,
+    ffi::Ffi::Bind().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
+        .Ret<Array>().Ret<Array>().Ret<Array>().Ret<Array>().Attr<int64_t>("depth"));
