@@ -25,7 +25,7 @@ help: ## print this list
 	@echo "  VENV=$(VENV)  where to;  VENV_ALL=$(VENV_ALL)  where to for test-all"
 	@echo "  ARGS=\"-k fit -x\"  more for pytest;  WORKERS=$(WORKERS)  its processes"
 
-demo: $(VENV)/.base ## set up, train tied and independent at laptop scale, draw and fit (2 to 3 minutes on 2 cores)
+demo: $(VENV)/.base ## set up, train tied and independent at laptop scale, draw and fit (a minute and a half on 2 cores)
 	$(BIN)/toydepth train +experiment=tied tracker=none hydra.run.dir=runs/demo/tied
 	$(BIN)/toydepth train +experiment=independent tracker=none hydra.run.dir=runs/demo/independent
 	$(BIN)/toydepth figures runs/demo --folder runs/demo/figures

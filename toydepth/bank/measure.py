@@ -28,7 +28,7 @@ from toydepth.config import OptimizerConfig, TrainConfig
 from toydepth.errors import InputError
 
 WORTH_FLOPS = 1e13
-"""A training of fewer operations, a minute or so on a desktop, is not worth the seconds of a measurement."""
+"""A training of fewer operations, half a minute or so on a desktop, is not worth the seconds of a measurement."""
 
 _CHOSEN = ("count", "arms_at_a_time", "examples_at_a_time")
 _Place = tuple[int, str, int, int]
