@@ -22,14 +22,15 @@ MAY_IMPORT = {
     "errors": set(),
     "interrupt": set(),
     "intervals": set(),
+    "cache": set(),
     "config": {"errors"},
-    "kernel": set(),
+    "kernel": {"cache"},
     "net": {"kernel", "errors"},
-    "bank": {"net", "kernel", "config", "interrupt", "errors"},
+    "bank": {"net", "kernel", "cache", "config", "interrupt", "errors"},
     "runs": {"errors"},
     "fit": {"runs", "intervals", "errors"},
     "hidden": {"runs", "errors"},
-    "transport": {"runs", "intervals", "errors"},
+    "transport": {"runs", "intervals", "cache", "errors"},
     "checkpoints": {"errors"},
     "report": {"fit", "runs", "intervals", "errors"},
     "weights": {"bank", "config", "runs", "errors"},
@@ -48,7 +49,7 @@ MAY_IMPORT = {
 # What can be read and fitted where there is no jax stays readable there.
 WITHOUT_JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "hydra", "torch"}
 NEVER_IMPORTS = dict.fromkeys(("runs", "fit", "hidden", "transport", "report"), WITHOUT_JAX)
-ONLY_IMPORTS = {"net": {"jax", "flax"}, "kernel": {"jax", "numpy", "platformdirs"}}
+ONLY_IMPORTS = {"net": {"jax", "flax"}, "kernel": {"jax", "numpy"}, "cache": {"platformdirs"}}
 TORCH = {"llm", "checkpoints"}  # lazily: importing them does not load it
 TRACKERS = "toydepth.runs.trackers"
 

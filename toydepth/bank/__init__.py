@@ -3,8 +3,8 @@
     streams      named random streams from one seed
     arms         which students there are, and how they are stacked
     tiling       how much is worked on at a time, by rule
-    devices      which devices, and how replicates and batch lie on them
-    measure      devices and tiling by a short measurement; remember keeps it
+    devices      which devices, how replicates and batch lie on them, and what runs the layers
+    measure      devices, tiling and kernel by a short measurement; remember keeps it
     share        what one device has of arms, teachers and batch
     compiler     options of XLA
     flops        operations that a step needs

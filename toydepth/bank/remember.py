@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import platformdirs
 
 from toydepth.bank.devices import Layout
+from toydepth.cache import cache_folder
 from toydepth.config import TrainConfig
 from toydepth.net import KERNELS
 
@@ -46,8 +46,7 @@ def _processor() -> str:
 
 
 def _file() -> Path:
-    folder = os.environ.get("TOYDEPTH_CACHE") or platformdirs.user_cache_dir("toydepth")
-    return Path(folder) / "layouts.json"
+    return cache_folder() / "layouts.json"
 
 
 def read_known() -> dict[str, Any]:

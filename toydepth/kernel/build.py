@@ -19,7 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import jax
-import platformdirs
+
+from toydepth.cache import cache_folder
 
 TARGETS = ("toydepth_apply", "toydepth_forward", "toydepth_backward")
 """The calls of the library, by the names under which XLA knows them too."""
@@ -60,7 +61,7 @@ class _NotBuilt(Exception):
 def _load() -> ctypes.CDLL:
     """Returns the library, compiled now unless it was before; where the cache cannot be written, for this process."""
     compiler = _compiler()
-    kept = _cache() / f"layers-{_digest(compiler)}.so"
+    kept = cache_folder() / "kernel" / f"layers-{_digest(compiler)}.so"
     try:
         return ctypes.CDLL(str(kept))
     except OSError:
@@ -112,10 +113,6 @@ def _instructions() -> str:
         return next(line for line in lines if line.startswith(("flags", "Features")))
     except (OSError, StopIteration):
         return platform.processor()
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("TOYDEPTH_CACHE") or platformdirs.user_cache_dir("toydepth")) / "kernel"
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -1,8 +1,8 @@
 """A stack of residual blocks as one call out of XLA, forward and backward; its plain twin is `net.LayerStack`.
 
 XLA on CPU runs a layer as some twenty operations, each of which reads from the second-level cache what the last one
-wrote there. Here a block of 64 examples passes through a layer in the nearest cache, in vectors that fill the
-registers. Only the input of every layer is kept for the backward pass.
+wrote there. Here a block of 64 examples (16 without AVX-512) passes through a layer in the nearest cache, in vectors
+of the processor's width. Only the input of every layer is kept for the backward pass.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def run_layers(x: jax.Array, w1: jax.Array, b1: jax.Array, w2: jax.Array) -> jax
         w2: (layers, stages, 4m, m).
 
     Example:
-        >>> from toydepth.kernel import run_layers, why_not
+        >>> import jax.numpy as jnp
+        >>> from toydepth.kernel import why_not
         >>> weights = jnp.ones((3, 1, 2, 8)), jnp.ones((3, 1, 8)), jnp.zeros((3, 1, 8, 2))
         >>> bool((run_layers(jnp.ones((2, 5)), *weights) == 1).all()) if not why_not() else True
         True

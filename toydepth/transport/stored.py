@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 
+from toydepth.cache import cache_folder
 from toydepth.runs.files import replacing
 from toydepth.transport.graph import METHOD, Graph, make_graph
 
@@ -46,8 +45,7 @@ def load_graph(num_nodes: int, m_BA: int = 2, seed: int = 0, *, keep: bool = Tru
 
 def graph_path(num_nodes: int, m_BA: int, seed: int) -> Path:
     """Returns the file of a graph; the method's number is in its name, so that an old one is never read."""
-    folder = os.environ.get("TOYDEPTH_CACHE") or platformdirs.user_cache_dir("toydepth")
-    return Path(folder) / "graphs" / f"ba-v{METHOD}-n{num_nodes}-m{m_BA}-seed{seed}.npz"
+    return cache_folder() / "graphs" / f"ba-v{METHOD}-n{num_nodes}-m{m_BA}-seed{seed}.npz"
 
 
 def _read(path: Path, num_nodes: int, m: int) -> Graph | None:

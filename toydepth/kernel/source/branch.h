@@ -30,10 +30,19 @@ inline void normalise(const float* x, size_t m, float* normed, float* scale) {
   }
 }
 
+// active = relu(W1^T normed + b1), rows j ... j + R - 1; its square goes to `squared`.
 template <int R>
-TOYDEPTH_INLINE void start_with(const float* bias, Vector (&sums)[R][kVectors]) {
+TOYDEPTH_INLINE void activate(Mlp mlp, size_t j, size_t m, const float* normed, float* squared,
+                              Vector (&active)[R][kVectors]) {
   for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < kVectors; ++c) sums[r][c] = spread(bias[r]);
+    for (int c = 0; c < kVectors; ++c) active[r][c] = spread(mlp.b1[j + r]);
+  }
+  add_product<R>(mlp.w1 + j, 1, 4 * m, m, normed, active);
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < kVectors; ++c) {
+      active[r][c] = relu(active[r][c]);
+      store(at(squared, j + r, c), active[r][c] * active[r][c]);
+    }
   }
 }
 
@@ -43,15 +52,8 @@ inline void step_forward(const float* x, const float* base, float factor, float*
   normalise(x, m, normed, scale);
   by_rows(4 * m, [&](size_t j, auto rows) TOYDEPTH_INLINED {
     constexpr int R = decltype(rows)::value;
-    Vector hidden[R][kVectors];
-    start_with<R>(mlp.b1 + j, hidden);
-    add_product<R>(mlp.w1 + j, 1, 4 * m, m, normed, hidden);
-    for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < kVectors; ++c) {
-        const Vector active = relu(hidden[r][c]);
-        store(at(squared, j + r, c), active * active);
-      }
-    }
+    Vector active[R][kVectors];
+    activate<R>(mlp, j, m, normed, squared, active);
   });
   by_rows(m, [&](size_t o, auto rows) TOYDEPTH_INLINED {
     constexpr int R = decltype(rows)::value;
@@ -72,15 +74,10 @@ inline void pull_back(const float* x, const float* dy, const float* base, float*
   normalise(x, m, normed, scale);
   by_rows(4 * m, [&](size_t j, auto rows) TOYDEPTH_INLINED {
     constexpr int R = decltype(rows)::value;
-    Vector hidden[R][kVectors], dsquared[R][kVectors] = {};
-    start_with<R>(mlp.b1 + j, hidden);
-    add_product<R>(mlp.w1 + j, 1, 4 * m, m, normed, hidden);
+    Vector active[R][kVectors], dsquared[R][kVectors] = {};
+    activate<R>(mlp, j, m, normed, squared, active);
     for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < kVectors; ++c) {
-        const Vector active = relu(hidden[r][c]);
-        store(at(squared, j + r, c), active * active);
-        store(at(dhidden, j + r, c), active + active);
-      }
+      for (int c = 0; c < kVectors; ++c) store(at(dhidden, j + r, c), active[r][c] + active[r][c]);
     }
     add_product<R>(mlp.w2 + j * m, m, 1, m, dy, dsquared);
     for (int r = 0; r < R; ++r) {

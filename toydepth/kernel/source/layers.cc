@@ -2,7 +2,7 @@
 //
 // Arrays, float32, any number of leading axes (arms) before the last ones named here:
 //   x, y, dx, dy (m, batch); W1 (layers, stages, m, 4m); b1 (layers, stages, 4m); W2 (layers, stages, 4m, m);
-//   kept (depth, m * batch rounded up to 64): the input of every layer, in blocks.
+//   kept (depth, m * (batch rounded up to 64)): the input of every layer, in blocks.
 // One stage is a step of Euler, x + mlp(rms(x)); two are a midpoint step. One layer of weights serves every depth.
 // Inside, the examples of a call stand in blocks (vectors.h), the last one filled up with zeros.
 #include <unistd.h>
@@ -109,7 +109,7 @@ struct Tile {
   size_t blocks;
   float *normed, *squared, *dhidden, *turned, *dnormed, *scale;
 
-  // As many blocks as leave room in the second-level cache for what else is read and written.
+  // As many blocks as fill a third of the second-level cache; the rest is for what else is read and written.
   static size_t largest(const Sizes& s) {
     const size_t fit = level_2_cache() / 3 / (kRowsOfState * s.m * kBlock * sizeof(float));
     return std::max<size_t>(1, std::min(fit, s.blocks));

@@ -1,7 +1,7 @@
 // Products of small matrices with blocks of examples, in vectors of the processor's own width.
 //
 // A block holds kBlock examples of some rows, row after row, each row contiguous: it is what a core has in its nearest
-// cache. Groups of rows are as large as the registers hold their sums (measured: docs/lab_log.md).
+// cache. The sums of a group of rows fit in the registers; sizes were measured for AVX-512 only (docs/lab_log.md).
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ static_assert(kDotRows * kDotColumns == kLanes, "a block of sums of products fol
 #define TOYDEPTH_INLINE static inline TOYDEPTH_INLINED
 
 typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
-// The same in memory, where nothing is asked of its address: arrays of XLA come aligned, and need not.
+// The same in memory, at any address: XLA's arrays usually come aligned, but need not.
 typedef float Stored __attribute__((vector_size(kLanes * sizeof(float)), aligned(alignof(float)), may_alias));
 
 TOYDEPTH_INLINE Vector load(const float* from) { return *reinterpret_cast<const Stored*>(from); }
@@ -64,7 +64,8 @@ TOYDEPTH_INLINE void by_rows(size_t rows, Body body) {
   for (; row < rows; ++row) body(row, std::integral_constant<int, 1>{});
 }
 
-// Where a vector that holds sums of 2 H lanes each, folded in two, finds lane i of its halves.
+// The index, in two vectors of partial sums of 2 H lanes one after the other, of lane i of the first halves; the second
+// halves lie H further.
 template <int H>
 constexpr int fold_index(int i) {
   const int group = i / H, groups = kLanes / (2 * H);
@@ -173,7 +174,7 @@ inline void transpose_block(const float* from, size_t rows, float* to) {
   }
 }
 
-// One group of rows of a against V vectors of rows of b, of which every example's are contiguous.
+// One group of rows of a against V vectors of rows of b, transposed: each example's rows are contiguous.
 template <int R, int V>
 TOYDEPTH_INLINE void outer_group(const float* a, size_t rows_a, const float* b, size_t rows_b, size_t blocks,
                                  Place place) {
