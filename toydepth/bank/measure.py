@@ -1,4 +1,4 @@
-"""Which tiling, how many devices and which kernel are fastest here: a short measurement before training, kept for the next run.
+"""Which tiling, kernel and number of devices are fastest here: a short measurement before training, kept for later.
 
 What is timed is the gradient of students of a few layers, on every device at once, by the code that training runs.
 """
