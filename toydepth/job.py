@@ -122,7 +122,7 @@ def _train_and_report(
         seconds = time.monotonic() - started
         record.steps_done, record.wall_seconds = step, earlier_seconds + seconds
         segment = {"started": begun, "from_step": from_step, "to_step": step, "seconds": seconds}
-        record.segments = [*earlier_segments, segment | {"device_count": layout.count}]
+        record.segments = [*earlier_segments, segment | {"device_count": layout.count, "kernel": layout.kernel}]
         # After a checkpoint too: a process that is killed does not get to say what was paid for.
         record.write(folder)
 
@@ -302,6 +302,10 @@ def _fill_record(record: RunRecord, bank: Bank, outcome: Outcome) -> None:
     counts = {s["device_count"] for s in record.segments}
     if len(counts) > 1:
         record.warnings.append(f"segments ran on {sorted(counts)} devices: not bitwise what one of them would give")
+    kernels = {s.get("kernel", "xla") for s in record.segments}  # older segments name none
+    if len(kernels) > 1:
+        told = " and ".join(sorted(kernels))
+        record.warnings.append(f"segments ran with the kernels {told}: not bitwise what one of them would give")
 
 
 def _finish_tracker(tracker: SafeTracker, finished: Finished, outcome: Outcome, decays: tuple[float, ...]) -> None:

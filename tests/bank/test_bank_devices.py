@@ -178,14 +178,6 @@ def test_other_platforms_have_no_native_layers():
         _kernel("native", "gpu")
 
 
-def test_double_precision_has_no_native_layers():
-    jax.config.update("jax_enable_x64", True)
-    try:
-        assert _kernel("auto", "cpu") == ("xla", "they are for float32, and jax_enable_x64 is set")
-    finally:
-        jax.config.update("jax_enable_x64", False)
-
-
 def test_a_wrong_name_of_a_kernel():
     with pytest.raises(InputError, match=r"^device\.kernel must be one of auto \| xla \| native, got nativ\."):
         DeviceConfig(kernel="nativ")

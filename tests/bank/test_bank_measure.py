@@ -153,12 +153,17 @@ def test_when_nothing_is_measured(worth_it, times, monkeypatch):
     assert not timed and not worth_it.exists()
 
 
-def test_an_interrupted_run_goes_on_as_it_was(worth_it, times):
+def test_an_interrupted_run_goes_on_as_it_was(worth_it, times, monkeypatch):
     timed = times(4, 256)
     before = WHOLE
     found = choose_layout(SIXTEEN, before)
     assert (found.tiling.arms, found.tiling.examples) == (16, 32) and not timed
     assert found.tiling.why == "as before the interruption"
+    # Without a compiler by now: the same, but by XLA.
+    with monkeypatch.context() as patch:
+        patch.setattr("toydepth.kernel.why_not", lambda: "no C++ compiler was found")
+        without = choose_layout(SIXTEEN, before)
+    assert (without.kernel, without.tiling) == ("xla", found.tiling) and not timed
     # Another machine, or another wish: measured anew.
     assert choose_layout(SIXTEEN, before | {"platform": "gpu"}).tiling.arms == 4
     told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, examples_at_a_time=64))

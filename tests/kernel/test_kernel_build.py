@@ -35,12 +35,14 @@ def libraries(tmp_path):
 @pytest.mark.usefixtures("native")
 def test_it_is_compiled_once_and_kept(ask, libraries):
     assert ask() == ""
-    (made,) = libraries()
-    before = made.stat().st_mtime_ns
-    assert ask() == "" and libraries() == [made] and made.stat().st_mtime_ns == before
-    # Damaged: made anew.
-    made.write_bytes(b"no library")
-    assert ask() == "" and made.stat().st_size > 10000
+    found = libraries()
+    made = next(path for path in found if path.suffix == ".so")
+    whole, before = made.read_bytes(), made.stat().st_mtime_ns
+    assert ask() == "" and libraries() == found and made.stat().st_mtime_ns == before
+    # Damaged, or cut short, which would end the process that loads it: made anew.
+    for damaged in (b"no library", whole[: len(whole) // 2]):
+        made.write_bytes(damaged)
+        assert ask() == "" and libraries() == found and made.stat().st_size > 10000
 
 
 @pytest.mark.usefixtures("native")
@@ -53,6 +55,8 @@ def test_without_a_compiler(ask, libraries):
     nothing = ask(ASK.replace("print", "build._COMPILERS = ('no-such-compiler',); print"), CXX="")
     assert nothing == "no C++ compiler was found: set CXX, or install g++ or clang++"
     assert ask(CXX="/no/such/compiler -O2") == "the C++ compiler that CXX names, /no/such/compiler, was not found"
+    assert ask(CXX="g++ -DX='a") == "CXX, the C++ compiler, cannot be read (No closing quotation)"
+    assert ask(CXX="/bin/false") == "/bin/false does not compile it (it does not say why)"
     assert libraries() == []
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toydepth.kernel import run_tied
+from toydepth.kernel import run_layers, run_tied
 from toydepth.net import make_teacher
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -125,3 +125,17 @@ def test_a_weight_for_every_depth_or_one_for_all():
     x = jnp.ones((2, 5))
     twice = run_tied(run_tied(x, *weights, 1), *weights, 1)
     assert (run_tied(x, *weights, 2) == twice).all()
+
+
+@pytest.mark.parametrize("wrong", ["width", "layers", "bias", "none"])
+def test_shapes_that_do_not_fit_are_refused(wrong):
+    shapes = {
+        "width": ((2, 1, 3, 12), (2, 1, 12), (2, 1, 12, 3)),
+        "layers": ((2, 1, 2, 8), (3, 1, 8), (2, 1, 8, 2)),
+        "bias": ((2, 1, 2, 8), (2, 1, 2), (2, 1, 8, 2)),
+        "none": ((0, 1, 2, 8), (0, 1, 8), (0, 1, 8, 2)),
+    }
+    weights = [jnp.ones(shape) for shape in shapes[wrong]]
+    for run in (run_layers, jax.grad(lambda *a: run_layers(*a).sum())):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="do not fit"):
+            jax.block_until_ready(run(jnp.ones((2, 5)), *weights))

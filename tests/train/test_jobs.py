@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -252,3 +253,19 @@ def test_an_optimizer_that_cannot_work_is_refused_before_anything_is_compiled(tr
     for name, options in (("lbfgs", []), ("adam", ["+optimizer.options.b1=null"]), ("scale_by_rprop", [])):
         code, _, err = train(f"optimizer.name={name}", *options)
         assert code == 2 and err.count("\n") == 1 and err.startswith("toydepth train: optimizer"), err
+
+
+@pytest.mark.parametrize(
+    ("segments", "warned"),
+    [
+        ([{"device_count": 2, "kernel": "native"}] * 2, 0),
+        ([{"device_count": 2}, {"device_count": 2, "kernel": "xla"}], 0),
+        ([{"device_count": 2, "kernel": "native"}, {"device_count": 2, "kernel": "xla"}], 1),
+        ([{"device_count": 2}, {"device_count": 1, "kernel": "native"}], 2),
+    ],
+)
+def test_segments_that_round_in_two_ways_are_told(segments, warned):
+    record = SimpleNamespace(segments=segments, warnings=[])
+    outcome = SimpleNamespace(status="complete", steps_per_second=1.0, story=SimpleNamespace(diverged={}))
+    toydepth.job._fill_record(record, SimpleNamespace(arms=[]), outcome)  # type: ignore[arg-type]
+    assert len(record.warnings) == warned and all("not bitwise" in line for line in record.warnings)

@@ -138,8 +138,6 @@ def _kernel(told: str, platform: str) -> tuple[str, str]:
     if told == "xla":
         return "xla", "device.kernel"
     reason = kernel.why_not() if platform == "cpu" else f"they are for CPU, and this is {platform}"
-    if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-        reason = "they are for float32, and jax_enable_x64 is set"
     if reason and told == "native":
         advice = "Set device.kernel=auto or xla."
         raise InputError(f"device.kernel must be possible here, got native: {reason}. {advice}")

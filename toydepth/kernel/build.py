@@ -49,7 +49,7 @@ def why_not() -> str:
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
     except _NotBuilt as error:
         return str(error)
-    except (OSError, AttributeError) as error:
+    except (OSError, AttributeError, ValueError) as error:
         return f"it cannot be compiled or loaded ({_line(str(error))})"
     return ""
 
@@ -62,18 +62,39 @@ def _load() -> ctypes.CDLL:
     """Returns the library, compiled now unless it was before; where the cache cannot be written, for this process."""
     compiler = _compiler()
     kept = cache_folder() / "kernel" / f"layers-{_digest(compiler)}.so"
-    try:
+    if _is_whole(kept):
         return ctypes.CDLL(str(kept))
-    except OSError:
-        pass  # it is not there, or was damaged
+    with tempfile.TemporaryDirectory() as own:
+        made = _compile(compiler, Path(own))
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            # The sum first: a file that is cut short must never be loaded, as that ends the process.
+            _put(_sum_of(kept), _sum(made).encode())
+            _put(kept, made.read_bytes())
+        except OSError:
+            return ctypes.CDLL(str(made))
+    return ctypes.CDLL(str(kept))
+
+
+def _put(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def _is_whole(library: Path) -> bool:
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as own:
-            os.replace(_compile(compiler, Path(own)), kept)
-        return ctypes.CDLL(str(kept))
-    except OSError:
-        with tempfile.TemporaryDirectory() as own:
-            return ctypes.CDLL(str(_compile(compiler, Path(own))))
+        return _sum_of(library).read_text() == _sum(library)
+    except (OSError, ValueError):
+        return False
+
+
+def _sum_of(library: Path) -> Path:
+    return library.with_suffix(".sha256")
+
+
+def _sum(library: Path) -> str:
+    return hashlib.sha256(library.read_bytes()).hexdigest()
 
 
 def _compile(compiler: list[str], folder: Path) -> Path:
@@ -84,12 +105,15 @@ def _compile(compiler: list[str], folder: Path) -> Path:
         if done.returncode == 0:
             return to
         said = said or next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-    raise _NotBuilt(f"{compiler[0]} does not compile it ({_line(said)})")
+    raise _NotBuilt(f"{compiler[0]} does not compile it ({_line(said) or 'it does not say why'})")
 
 
 def _compiler() -> list[str]:
     """The words that begin the command: of CXX where it is set, as for make."""
-    told = shlex.split(os.environ.get("CXX", ""))
+    try:
+        told = shlex.split(os.environ.get("CXX", ""))
+    except ValueError as error:
+        raise _NotBuilt(f"CXX, the C++ compiler, cannot be read ({_line(str(error))})") from None
     for words in [told] if told else [[name] for name in _COMPILERS]:
         if shutil.which(words[0]):
             return words

@@ -30,6 +30,9 @@ def run_layers(x: jax.Array, w1: jax.Array, b1: jax.Array, w2: jax.Array) -> jax
         b1: (layers, stages, 4m).
         w2: (layers, stages, 4m, m).
 
+    Raises:
+        jax.errors.JaxRuntimeError: when run, for shapes that do not fit one another; for no layers.
+
     Example:
         >>> import jax.numpy as jnp
         >>> from toydepth.kernel import why_not

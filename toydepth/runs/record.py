@@ -29,7 +29,7 @@ class RunRecord:
     out. status: running | complete | diverged | interrupted.
     diverged: {arm, last_finite_step, first_non_finite_step} for each arm that diverged.
     noise_floor: {loss, temperature, replicate (where they differ), floor} for each kind of loss.
-    segments: {started, from_step, to_step, seconds, device_count}, one for each time the run was started or resumed.
+    segments: {started, from_step, to_step, seconds, device_count, kernel}, one for each start of the run.
     gradients: {step, file} for each gradient snapshot written, in the order of steps.
     warnings: what a reader of the results should know, a line each.
 

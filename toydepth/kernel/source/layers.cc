@@ -65,6 +65,18 @@ Sizes sizes_of(const Array& x, const Array& w1, int64_t depth) {
   return s;
 }
 
+// What the weights' shapes have to be, given x (m, batch) and the depth; a call with others would read beyond them.
+bool fits(const Array& x, const Array& w1, const Array& b1, const Array& w2, int64_t depth) {
+  if (x.dimensions().size() < 2 || w1.dimensions().size() < 4) return false;
+  const Sizes s = sizes_of(x, w1, depth);
+  const size_t stages = s.arms * s.layers * s.stages;
+  return depth > 0 && (s.layers == s.depth || s.layers == 1) && (s.stages == 1 || s.stages == 2) &&
+         product(w1, 0) == stages * s.matrix() && product(w2, 0) == stages * s.matrix() &&
+         product(b1, 0) == stages * 4 * s.m;
+}
+
+ffi::Error misfit() { return ffi::Error::InvalidArgument("the shapes of x, W1, b1, W2 and the depth do not fit"); }
+
 Mlp mlp_of(const Sizes& s, const Array& w1, const Array& b1, const Array& w2, size_t arm, size_t layer, size_t stage) {
   const size_t index = (arm * s.layers + (s.layers == 1 ? 0 : layer)) * s.stages + stage;
   return {w1.typed_data() + index * s.matrix(), b1.typed_data() + index * 4 * s.m,
@@ -158,6 +170,7 @@ void backward_stage(const Sizes& s, Mlp mlp, const float* x, const float* dy, co
 
 ffi::Error run_forward(const Array& x, const Array& w1, const Array& b1, const Array& w2, Result& y, float* kept,
                        int64_t depth) {
+  if (!fits(x, w1, b1, w2, depth)) return misfit();
   const Sizes s = sizes_of(x, w1, depth);
   Scratch memory(s.state() + (6 * s.m + 1) * kBlock);
   float *own = memory.take(s.state()), *scratch = memory.take(0);
@@ -186,6 +199,7 @@ ffi::Error forward(Array x, Array w1, Array b1, Array w2, Result y, Result kept,
 
 ffi::Error backward(Array kept, Array w1, Array b1, Array w2, Array dy, Result dx, Result dw1, Result db1, Result dw2,
                     int64_t depth) {
+  if (!fits(dy, w1, b1, w2, depth)) return misfit();
   const Sizes s = sizes_of(dy, w1, depth);
   const size_t state = s.state();
   Scratch memory(5 * state + Tile::floats(s));
