@@ -86,6 +86,7 @@ def test_every_operation_has_a_kind():
         "wrapped_copy.9": "copies and transposes",
         "maximum_multiply_fusion.1": "elementwise work and sums",
         "psum.18": "waiting for other devices",
+        "ffi_call.7": "native layers",
         "while.732": None,
         "call": None,
     }
@@ -95,20 +96,23 @@ def test_every_operation_has_a_kind():
 # In a process of its own: the profiler watches all that a process does, and an abort would take other tests along.
 PROFILE = """
 import json
+import sys
 from benchmarks.cases import CASES, Case
 from benchmarks.operations import profile_step
 
-overrides = (*CASES["laptop"].overrides, "student.depths=2", "replicates=1")
+overrides = (*CASES["laptop"].overrides, "student.depths=2", "replicates=1", f"device.kernel={sys.argv[1]}")
 CASES["laptop"] = Case("", overrides, 3)
 print(json.dumps(profile_step("laptop")))
 """
 
 
-def test_the_operations_of_a_step(repository):
-    done = subprocess.run([sys.executable, "-c", PROFILE], cwd=repository, capture_output=True, text=True, timeout=280)
+@pytest.mark.parametrize(("kernel", "products"), [("xla", "matrix products"), ("native", "native layers")])
+def test_the_operations_of_a_step(repository, native, kernel, products):
+    command = [sys.executable, "-c", PROFILE, kernel]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     seconds, found = json.loads(done.stdout.splitlines()[-1])
-    assert seconds > 0 and found["matrix products"] > 0 and found["elementwise work and sums"] > 0
+    assert seconds > 0 and found[products] > 0 and found["elementwise work and sums"] > 0
 
 
 def test_a_worker_repeats_and_tells_its_memory():
