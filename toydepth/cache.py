@@ -16,3 +16,18 @@ def cache_folder() -> Path:
         True
     """
     return Path(os.environ.get("TOYDEPTH_CACHE") or platformdirs.user_cache_dir("toydepth"))
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Writes a file of the folder, whole or not at all.
+
+    Raises:
+        OSError: where it cannot be written; nothing is left then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -164,6 +164,7 @@ def test_an_interrupted_run_goes_on_as_it_was(worth_it, times, monkeypatch):
         patch.setattr("toydepth.kernel.why_not", lambda: "no C++ compiler was found")
         without = choose_layout(SIXTEEN, before)
     assert (without.kernel, without.tiling) == ("xla", found.tiling) and not timed
+    assert without.why_kernel == "no C++ compiler was found"
     # Another machine, or another wish: measured anew.
     assert choose_layout(SIXTEEN, before | {"platform": "gpu"}).tiling.arms == 4
     told = dataclasses.replace(SIXTEEN, device=DeviceConfig(count=1, examples_at_a_time=64))

@@ -60,10 +60,10 @@ def choose_layout(
     layout = prepare_devices(config)
     before = {"kernel": "xla", "why_kernel": ""} | before if before else None
     same = before if before and is_whole(before) and before.get("platform") == layout.platform else None
-    if same and config.device.kernel == "auto" and layout.kernel != "native":
-        same = same | {"kernel": "xla"}  # native layers cannot be had any more; the rest stays as it was
-    if same and (again := _as_told(config, same, "as before the interruption")):
-        return again
+    # Where native layers cannot be had any more, the rest stays as it was.
+    lost = bool(same) and same["kernel"] == "native" and config.device.kernel == "auto" and layout.kernel == "xla"
+    if same and (again := _as_told(config, same | {"kernel": "xla"} if lost else same, "as before the interruption")):
+        return dataclasses.replace(again, why_kernel=layout.why_kernel) if lost else again
     if layout.platform != "cpu" or not config.device.measure or _nothing_open(config):
         return layout
     key, known = key_of(config, layout), read_known()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import platform as machine
 from importlib.metadata import version
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from toydepth.bank.devices import Layout
-from toydepth.cache import cache_folder
+from toydepth.cache import cache_folder, keep
 from toydepth.config import TrainConfig
 from toydepth.net import KERNELS
 
@@ -70,10 +70,5 @@ def is_whole(value: Any) -> bool:
 
 def write_known(known: dict[str, Any]) -> None:
     """Keeps it for the next run; a folder that cannot be written only means to measure again."""
-    try:
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        temporary = _file().with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(known, indent=1) + "\n")
-        os.replace(temporary, _file())
-    except OSError:
-        pass
+    with contextlib.suppress(OSError):
+        keep(_file(), (json.dumps(known, indent=1) + "\n").encode())

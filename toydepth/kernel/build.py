@@ -20,7 +20,7 @@ from pathlib import Path
 
 import jax
 
-from toydepth.cache import cache_folder
+from toydepth.cache import cache_folder, keep
 
 TARGETS = ("toydepth_apply", "toydepth_forward", "toydepth_backward")
 """The calls of the library, by the names under which XLA knows them too."""
@@ -67,19 +67,12 @@ def _load() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as own:
         made = _compile(compiler, Path(own))
         try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
             # The sum first: a file that is cut short must never be loaded, as that ends the process.
-            _put(_sum_of(kept), _sum(made).encode())
-            _put(kept, made.read_bytes())
+            keep(_sum_of(kept), _sum(made).encode())
+            keep(kept, made.read_bytes())
         except OSError:
             return ctypes.CDLL(str(made))
     return ctypes.CDLL(str(kept))
-
-
-def _put(path: Path, content: bytes) -> None:
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
 
 
 def _is_whole(library: Path) -> bool:
